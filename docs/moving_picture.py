@@ -10,6 +10,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 from PIL import Image, ImageSequence
 
@@ -30,8 +31,10 @@ FIRST = 20.0
 
 
 def moving_picture() -> FuncAnimation:
-    run = ss.run_study("focus-dilution", "ref", record="by-change", frames=FRAMES, progress=False)
+    run = ss.run_study("focus-dilution", "ref", frames=20 * FRAMES, progress=False)
     curves, stages = token_curves(run), ss.stages(run)
+    moved = np.concatenate([[0.0], np.sqrt((np.diff(curves.attention, axis=0) ** 2).sum((1, 2))).cumsum()])
+    shown = np.searchsorted(moved, np.linspace(0.0, moved[-1], FRAMES))
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9), width_ratios=(1, 1.9), dpi=100)
     figure.subplots_adjust(left=0.07, right=0.975, top=0.8, bottom=0.17, wspace=0.22)
     image = left.imshow(curves.attention[0], vmin=0, vmax=1, cmap="Blues")
@@ -50,7 +53,7 @@ def moving_picture() -> FuncAnimation:
     title = figure.text(0.07, 0.93, "", fontsize=11, va="center")
 
     def draw(number: int) -> None:
-        frame = min(number, len(curves.time) - 1)
+        frame = shown[min(number, FRAMES - 1)]
         when, matrix = curves.time[frame], curves.attention[frame]
         image.set_data(matrix)
         for i, j in ((i, j) for i in range(4) for j in range(4)):
@@ -61,7 +64,7 @@ def moving_picture() -> FuncAnimation:
 
     for spine in ("top", "right"):
         right.spines[spine].set_visible(False)
-    return FuncAnimation(figure, draw, frames=len(curves.time) + HELD)
+    return FuncAnimation(figure, draw, frames=FRAMES + HELD)
 
 
 def shrink(place: Path) -> None:

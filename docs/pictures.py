@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
-from stagescope.views.palette import CATEGORIES, colour_map
+from stagescope.views.figure import CATEGORIES, colour_map
 
 STYLE: Any = {
     "font.size": 9,

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.landscape.branch import Branch, BranchPoint, Crossing
-from stagescope.landscape.saddle_graph import Edge, Node, SaddleGraph
+from stagescope.landscape.continuation import Branch, BranchPoint, Crossing
 from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath
 from stagescope.papers.predicting import CriticalScale
 from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems
@@ -81,11 +80,10 @@ def test_the_claim_of_the_page_asks_for_a_loss_where_there_is_one():
     assert space["row"].reason == "the run has no loss"
 
 
-def test_the_schema_names_every_key_of_predictions_branches_and_graphs():
+def test_the_schema_names_every_key_of_predictions_and_branches():
     leg = Leg("1", 0.0, None, 1.0, None, None, lambda: ("passed", ()))
     path = SaddlePath((leg,), {"E1": Predicted(1.0)}, (), 0.1, np.zeros(0), {})
     point, fold = BranchPoint(0.3, 1.0, 0, (), {}, {"logits": ()}, {}), Crossing(0.3, 1.0, "fold", "it turns back")
-    graph = SaddleGraph((Node(1, 1.0, 0, "minimum", (), {}),), (Edge(1, None, 0.1, 1, 0.0),), ())
     answers = (
         path,
         *path.legs,
@@ -94,17 +92,14 @@ def test_the_schema_names_every_key_of_predictions_branches_and_graphs():
         Branch((point,), (fold,), ()),
         point,
         fold,
-        graph,
     )
     keys = {
         "init_scale",
         "critical_scales",
         "predictions",
         "branches",
-        "visited",
         *(key for each in answers for key in each.json()),
     }
-    keys |= {key for part in ("nodes", "edges") for key in graph.json()[part][0]}
     text = (ROOT / "docs" / "run-schema.md").read_text()
     assert [key for key in sorted(keys) if f"`{key}`" not in text and f'"{key}":' not in text] == []
 

@@ -4,11 +4,11 @@ import sys
 
 import numpy as np
 import pytest
-from stagescope.watching.logs import event_type
 
 import stagescope as ss
 from stagescope.corpora.pieces import learn_pieces
 from stagescope.errors import InputError, printable, sentence, unknown
+from stagescope.watching.logs import event_type
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ Diagram Page Summary diagram export figures report summary
 Sweep load_sweep sweep
 Calibration Event Inputs Transition agreement beyond_chance calibrate from_arrays transitions
 CriticalScale Leg Predicted SaddlePath critical_scale saddle_path
-SaddleGraph saddle_graph
 ForkDifference fork fork_difference
 Branch BranchPoint Crossing continue_point
 from_tensorboard to_json_lines to_tensorboard

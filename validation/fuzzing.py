@@ -22,8 +22,7 @@ from stagescope.cli.main import run as command
 from stagescope.errors import StagescopeError
 from stagescope.runs import files
 from stagescope.runs.store import load, verify
-from stagescope.sweeping.table import load_sweep
-from stagescope.sweeping.verify import verify_sweep
+from stagescope.sweeping.table import load_sweep, verify_sweep
 
 SECONDS = 5.0
 """A command that takes longer hangs."""

@@ -8,8 +8,7 @@ import numpy as np
 import stagescope as ss
 from stagescope.autodiff import jnp
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.general_walk import Law, Moved, walk
-from stagescope.landscape.tangents import Tangents
+from stagescope.landscape.general_walk import Law, Moved, Tangents, walk
 from stagescope.papers.focus_dilution.stages import passes
 from validation.saddle_path import flow_events
 

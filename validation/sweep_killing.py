@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 
 from stagescope.papers.registry import study
-from stagescope.sweeping.measure import measured
-from stagescope.sweeping.points import Point
+from stagescope.sweeping.plan import Point
 from stagescope.sweeping.rows import row_of
 from stagescope.sweeping.table import load_sweep
+from stagescope.sweeping.worker import measured
 
 POINTS, WORKERS, KILLS, CLIENT_KILLS = 64, 4, 50, 2
 ARGUMENTS = ("focus-dilution", "--grid", "pi.0=.35:.65:8", "--grid", "persistence=.3:.7:8", "--measure", "events", "verdicts")

@@ -15,7 +15,6 @@ from stagescope.runs.run import Run
 from validation.nulls import focus_dilution_text as focus
 from validation.nulls import incremental_text as incremental
 from validation.nulls import scan_snap_text as snap
-from validation.nulls import scan_snap_text as snap
 
 SEEDS = (140_001, 140_002, 140_003)
 CORPORA = ("wikitext-2", "tinystories", "tiny-shakespeare")

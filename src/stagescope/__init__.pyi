@@ -46,9 +46,9 @@ from .errors import StoreError as StoreError
 from .fields.field import Field as Field
 from .fields.field import JaxObjective as JaxObjective
 from .fields.field import Objective as Objective
-from .landscape.branch import Branch as Branch
-from .landscape.branch import BranchPoint as BranchPoint
-from .landscape.branch import Crossing as Crossing
+from .landscape.continuation import Branch as Branch
+from .landscape.continuation import BranchPoint as BranchPoint
+from .landscape.continuation import Crossing as Crossing
 from .landscape.critical import CriticalPoint as CriticalPoint
 from .landscape.critical import critical_point as critical_point
 from .landscape.critical import critical_points as critical_points
@@ -56,8 +56,6 @@ from .landscape.ladder import Ladder as Ladder
 from .landscape.ladder import Rung as Rung
 from .landscape.linearise import Linearisation as Linearisation
 from .landscape.linearise import linearise as linearise
-from .landscape.saddle_graph import SaddleGraph as SaddleGraph
-from .landscape.saddle_graph import saddle_graph as saddle_graph
 from .landscape.saddle_path import Leg as Leg
 from .landscape.saddle_path import Predicted as Predicted
 from .landscape.saddle_path import SaddlePath as SaddlePath

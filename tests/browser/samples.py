@@ -13,8 +13,7 @@ from stagescope.claims.reference import Reference
 from stagescope.detect.stage import Stage, Stages
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.runs.run import Arrays, Run
-from stagescope.views.explained import Caption, Explained, SmallTable
-from stagescope.views.view import Curve, Curves, Level, Marks, Matrices, Points, Portrait, View
+from stagescope.views.view import Caption, Curve, Curves, Explained, Level, Marks, Matrices, Points, Portrait, SmallTable, View
 
 HEADS, TOKENS = 2, 5
 FOCUS, DILUTION = 0.25, 0.6

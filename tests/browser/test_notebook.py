@@ -22,23 +22,32 @@ def book() -> nbformat.NotebookNode:
     return book
 
 
-def test_a_playground_is_a_widget(book):
-    """What a notebook needs to show it: a view, its module, and the options. `test_play` runs the module in Chromium."""
-    shown = book.cells[-1].outputs[-1]["data"]["application/vnd.jupyter.widget-view+json"]
-    states = book.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
-    state = states[shown["model_id"]]["state"]
-    assert "export default" in state["_esm"]
-    assert state["options"]["persistence"] == 0.5
+def test_a_playground_in_a_cell_is_alive(book, browser):
+    window, errors = _shown(browser, book.cells[-1].outputs[-1]["data"]["text/html"])
+    page = window.frame_locator("iframe")
+    slider = page.locator("[data-option=persistence]")
+    slider.focus()
+    slider.press("ArrowLeft")
+    page.locator(".play-command", has_text="--persistence 0.49").wait_for()
+    window.wait_for_timeout(600)
+    assert errors == []
+    window.close()
+
+
+def _shown(browser, html):
+    """The output of a cell in a window, and the errors it will make."""
+    window = browser.new_page()
+    errors: list[str] = []
+    window.on("pageerror", lambda error: errors.append(str(error)))
+    window.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    window.set_content(html)
+    return window, errors
 
 
 def test_cells_show_tables_and_the_page_in_a_cell_is_alive(book, browser):
     run, stages, ledger, reading, report = (cell.outputs[-1]["data"]["text/html"] for cell in book.cells[:-1])
     assert all("<table" in each and "<script" not in each for each in (run, stages, ledger, reading))
-    window = browser.new_page()
-    errors: list[str] = []
-    window.on("pageerror", lambda error: errors.append(str(error)))
-    window.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    window.set_content(report)
+    window, errors = _shown(browser, report)
     page = window.frame_locator("iframe")
     slider = page.get_by_role("slider").first
     slider.focus()

@@ -9,7 +9,7 @@ import pytest
 import stagescope as ss
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.reporting.page import page
-from stagescope.views.subsample import spread
+from stagescope.views.curves import spread
 from stagescope.views.view import Curve, Level, Matrices
 from tests.browser.samples import FOCUS, portrait, run
 from tests.reporting.runs import broken, small

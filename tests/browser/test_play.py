@@ -1,10 +1,8 @@
-"""The playground in Chromium, from disk: sliders, keys, address, files; the tab of a report; the widget of a notebook."""
+"""The playground in Chromium, from disk: sliders, keys, address, files; the tab of a report."""
 
 import json
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import stagescope as ss
@@ -167,50 +165,10 @@ def _portrait(run):
     return portrait(run, "played", skip=("ledger", "ladder", "prediction"), claims=(), done=lambda _: None)
 
 
-FAKE = """async ([esm, state]) => { const told = {}, heard = {};
-    const address = URL.createObjectURL(new Blob([esm], {type: 'text/javascript'}));
-    const module = await import(address);
-    const model = {get: name => state[name], set: (name, value) => { state[name] = told[name] = value; }, save_changes() {},
-        on: (name, called) => { heard[name] = called; }};
-    const place = document.body.appendChild(document.createElement('div'));
-    module.default.render({model, el: place});
-    const rests = async () => { told._arrays = null; while (!told._arrays) await new Promise(requestAnimationFrame); };
-    await rests();
-    state.options = {...state.options, persistence: 0.3};
-    heard['change:options']();
-    await rests();
-    const numbers = ([name, view]) => [name, [...new Float64Array(view.buffer)]];
-    const arrays = Object.fromEntries(Object.entries(told._arrays).map(numbers));
-    const plots = place.shadowRoot.querySelectorAll('canvas').length;
-    const keys = place.dataset.lmSuppressShortcuts === 'true';
-    return [told.options, told.events, told.command, told.tolerance, arrays, plots, keys]; }"""
-
-
-def test_the_widget_tells_python_what_it_shows(browser, monkeypatch):
-    """Its module runs in Chromium beside a model that stands for the notebook's; Python then reads the arrays."""
-    monkeypatch.setattr(playing, "in_notebook", lambda: True)
-    widget = ss.play("focus-dilution", persistence=0.5, until=100.0)
-    assert widget.options["persistence"] == 0.5
-    page = browser.new_page()
-    state = {"_data": widget._data, "_style": widget._style, "options": widget.options}
-    options, events, command, tolerance, arrays, plots, keys = page.evaluate(FAKE, [widget._esm, state])
-    page.close()
-    assert keys, "JupyterLab would take the arrow keys of the sliders"
-    assert (options["persistence"], options["until"], plots) == (0.3, 100.0, 4)
-    assert "--persistence 0.3 --until 100" in command
-    packed = {name: memoryview(np.array(values).tobytes()) for name, values in arrays.items()}
-    widget.set_state({"options": options, "events": events, "tolerance": tolerance, "_arrays": packed})
-    run = ss.run_study("focus-dilution", persistence=0.3, until=100.0, progress=False)
-    found = widget.arrays
-    assert np.interp(run.time, found["t"], found["loss"]) == pytest.approx(run.series["loss"], abs=2e-4)
-    assert widget.events["E1"] == pytest.approx(ss.stages(run).events["E1"], rel=1e-3)
-    assert found["attention/query 0"][0] == pytest.approx(0.5, abs=1e-3)
-
-
-def test_without_a_notebook_a_page_is_written_and_without_anywidget_a_sentence_said(tmp_path, monkeypatch):
+def test_without_a_notebook_a_page_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert ss.play("linear-icl", preset="merged").name == "linear-icl-play.html"
     monkeypatch.setattr(playing, "in_notebook", lambda: True)
-    monkeypatch.setitem(sys.modules, "anywidget", None)
-    with pytest.raises(ss.InputError, match=r"pip install 'stagescope\[widget\]'"):
-        ss.play("linear-icl")
+    page = ss.play("linear-icl")
+    assert page.title == "Play: linear-icl"
+    assert page._repr_html_().startswith('<iframe sandbox="allow-scripts')

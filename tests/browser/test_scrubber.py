@@ -7,7 +7,7 @@ import pytest
 
 from stagescope.detect.stage import Stage
 from stagescope.reporting.page import page
-from stagescope.views.change import change_of
+from stagescope.views.axes import change_of
 from tests.browser.samples import DILUTION, FOCUS, attention, portrait
 
 FRAMES, UNTIL = 201, 20.0

@@ -7,7 +7,7 @@ import pytest
 
 from stagescope.detect.stage import Stage
 from stagescope.reporting.page import page
-from stagescope.views.change import EVEN
+from stagescope.views.axes import EVEN
 from tests.browser.samples import attention, portrait, run
 
 FRAMES, UNTIL = 401, 40.0

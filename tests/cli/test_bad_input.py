@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stagescope.watching.logs import PREFIX, event_type, record
 
 import stagescope as ss
 from stagescope.cli.main import run
+from stagescope.watching.logs import PREFIX, event_type, record
 from tests.runs import samples
 
 QUICK = ("--until", "5", "--frames", "10", "--quiet")
@@ -215,7 +215,7 @@ def test_words_the_parser_refuses(call, words, expected):
     [
         ("run scan-snap --stepz 5", ("unknown option of run scan-snap '--stepz'", "did you mean '--steps'?")),
         ("run focus-dilution --presset=ref", ("did you mean '--preset'?", "`stagescope run focus-dilution --help`")),
-        ("run text-focus --record by-change", ("text-focus has no option --record", "focus-dilution", "without chance")),
+        ("run text-focus --record log", ("text-focus has no option --record", "focus-dilution")),
         ("list focus", ("did you mean 'focus-dilution'?",)),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 import tyro
 
 import stagescope as ss
-from stagescope.cli import demo as tour
+from stagescope.cli import paper_commands as tour
 from stagescope.cli.command import OUT
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, VERBS, run
@@ -276,7 +276,7 @@ def test_an_interrupted_demo_says_what_is_left(tmp_path, capsys, monkeypatch):
     """The second run is interrupted, then what is read off the first one."""
     stops = [stop for stop in tour.tour() if stop[0].name == "scan-snap"]
     monkeypatch.setattr(tour, "tour", lambda: stops)
-    monkeypatch.setattr(tour, "portrait", lambda run, name: Portrait(name, run, ()))
+    monkeypatch.setattr("stagescope.reporting.portrait.portrait", lambda run, name: Portrait(name, run, ()))
     (first, second), walk = [tmp_path / f"scan-snap-{preset}" for _, preset, _ in stops], Journey.walk
 
     def cut(journey, state):
@@ -293,7 +293,7 @@ def test_an_interrupted_demo_says_what_is_left(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert f"continue with `stagescope resume {second}`; finished runs: {first}" in said
     monkeypatch.setattr(Journey, "walk", walk)
-    monkeypatch.setattr(tour, "portrait", late)
+    monkeypatch.setattr("stagescope.reporting.portrait.portrait", late)
     assert run(["demo", "--quiet", "--out", str(tmp_path)]) == 130
     assert capsys.readouterr().err == f"stagescope: interrupted; no page was written; finished runs: {first}\n"
 

@@ -1,7 +1,6 @@
 """Commands on runs of your own objective, which `--objective module:name` gives."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.landscape.saddle_graph import SaddleGraph
 from stagescope.runs.manifest import read as read_manifest
 from tests.reporting.decode import Parts
 
@@ -114,17 +112,3 @@ def test_an_objective_for_a_run_that_has_its_own_is_refused(folder, capsys):
         assert said in capsys.readouterr().err
         assert command(["report", name, "--objective", f"{NAME}:loss"]) == 2
         assert "leave it out" in capsys.readouterr().err
-
-
-def test_the_graph_of_an_own_objective(folder, capsys, monkeypatch):
-    assert command(["graph", folder, "--objective", f"{NAME}:loss", "--figure", "wells", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [node["kind"] for node in found["nodes"]] == ["maximum", "minimum"]
-    assert [(edge["from"], edge["to"]) for edge in found["edges"]] == [(1, 2)]
-    assert (found["visited"], found["missing"]) == ([1, 2], 0)
-    assert all(Path(f"wells.{kind}").stat().st_size for kind in ("pdf", "svg", "png"))
-    assert command(["graph", folder, "--objective", f"{NAME}:loss"]) == 0
-    assert capsys.readouterr().out.endswith("the run passed 1, 2\n")
-    monkeypatch.setattr(SaddleGraph, "missing", lambda self, points: 1)
-    assert command(["graph", folder, "--objective", f"{NAME}:loss"]) == 0
-    assert re.search(r"not in the graph: 1 of \d critical points that the run passed", capsys.readouterr().out)

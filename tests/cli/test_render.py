@@ -8,12 +8,13 @@ import pytest
 
 import stagescope as ss
 from stagescope.claims.ledger import Ledger
-from stagescope.cli import legend, render, sweep_commands
+from stagescope.cli import render, sweep_commands
+from stagescope.cli import render as legend
 from stagescope.cli.main import run as command
 from stagescope.detect.stage import Event, Stage, Stages, Transition
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.landscape.saddle_path import Leg, SaddlePath
-from stagescope.sweeping.points import points
+from stagescope.sweeping.plan import points
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.table import load_sweep
 from tests.reporting.runs import small

@@ -21,4 +21,3 @@ def test_every_twin_is_public():
         assert names or command == "completion", command
         for name in names:
             assert name in ss.__all__, f"{command}: ss.{name}"
-    assert hasattr(ss.Sweep, "recreate")

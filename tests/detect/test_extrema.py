@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagescope.detect.extrema import turns
+from stagescope.detect.events import turns
 from stagescope.detect.noise import averaged
 
 LEAST, BACK = 0.03, 0.005

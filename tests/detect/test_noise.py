@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.detect.events import first_crossing
-from stagescope.detect.extrema import turns
+from stagescope.detect.events import first_crossing, turns
 from stagescope.detect.noise import averaged, delay, flutter, variation
 
 

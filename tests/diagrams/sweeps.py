@@ -3,8 +3,7 @@
 from itertools import product
 from pathlib import Path
 
-from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.boxes import Scale
+from stagescope.sweeping.axes import Axis, Scale
 from stagescope.sweeping.plan import Grid, Plan
 from stagescope.sweeping.refine import refine
 from stagescope.sweeping.table import Sweep

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from stagescope.diagrams.areas import Rect, Ruler, areas
-from stagescope.sweeping.boxes import Scale
+from stagescope.sweeping.axes import Scale
 from stagescope.sweeping.refine import refine
 
 LINEAR = Ruler(Scale("linear", (0.0, 0.25, 0.5, 1.0)))

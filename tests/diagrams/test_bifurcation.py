@@ -3,7 +3,7 @@
 import pytest
 
 from stagescope.diagrams.bifurcation import KINDS, _drawn, _parts
-from stagescope.landscape.branch import Branch, BranchPoint, Crossing
+from stagescope.landscape.continuation import Branch, BranchPoint, Crossing
 from stagescope.views.figure import COLORS
 
 

@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stagescope.diagrams.curves import draw_curves
 from stagescope.diagrams.diagram import diagram
-from stagescope.diagrams.maps import draw_maps
-from stagescope.diagrams.numbers import MOST_CATEGORIES, categories, disagree, numbers
+from stagescope.diagrams.ink import draw_curves, draw_maps
+from stagescope.diagrams.numbers import MOST_CATEGORIES, categories, disagree, numbers, select
 from stagescope.diagrams.page import page_data
-from stagescope.diagrams.selection import select
 from stagescope.errors import InputError
-from stagescope.reporting.blocks import Blocks
+from stagescope.reporting.bundle import Blocks
 from stagescope.sweeping.axes import Axis
 from stagescope.views.figure import COLORS
 from tests.diagrams.sweeps import PERSISTENCE, PI, RATE, focus, sweep
@@ -212,9 +210,9 @@ def test_the_page_carries_a_command_for_every_row_and_no_path_of_this_machine(tm
     found = replace(made(seeds=2), folder=tmp_path / "my sweep")
     blocks = Blocks()
     data = page_data(found, select(found, "pi.0", "persistence", "E2", {}), "title", blocks)
-    texts = bytes(decoded(data["recreate"], blocks.payloads[data["recreate"]["id"]])).decode().split("\0")
+    texts = bytes(decoded(data["run"], blocks.payloads[data["run"]["id"]])).decode().split("\0")
     assert len(texts) == len(found)
-    assert texts[0].startswith("stagescope recreate 'my sweep' --at pi.0=0.3 persistence=0.1 --seed 0 --out run-")
+    assert texts[0].startswith("stagescope run focus-dilution ")
     assert str(tmp_path) not in json.dumps(data) + "".join(texts)
 
 

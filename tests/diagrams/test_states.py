@@ -4,17 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from stagescope.diagrams.areas import Ruler
-from stagescope.diagrams.curves import draw_curves
-from stagescope.diagrams.maps import ABSENT, draw_maps, shade
-from stagescope.diagrams.numbers import disagree, numbers
-from stagescope.diagrams.scale import ValueScale, mark_text
-from stagescope.diagrams.selection import select
-from stagescope.diagrams.style import START, NumberColors, colors_of, distinct, folded
+from stagescope.diagrams.areas import Ruler, ValueScale, mark_text
+from stagescope.diagrams.ink import ABSENT, START, NumberColors, colors_of, distinct, draw_curves, draw_maps, folded, shade
+from stagescope.diagrams.numbers import disagree, numbers, select
 from stagescope.diagrams.texts import fixed_text
 from stagescope.errors import InputError
-from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.boxes import Scale
+from stagescope.sweeping.axes import Axis, Scale
 from tests.diagrams.sweeps import sweep
 
 RATE = Axis(name="lr", kind="log", values=(0.1, 1.0, 10.0))

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.landscape.continuation import follow
+from stagescope.landscape.continuation import Modes, follow, signs
 from stagescope.landscape.follower import Zeros
-from stagescope.landscape.tracking import Modes, signs
 
 
 class Plain(Zeros):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.landscape import derivatives, search
+from stagescope.landscape import critical as search
+from stagescope.landscape import derivatives
 from stagescope.landscape.critical import CriticalPoint, slow_frames
 from stagescope.landscape.spectrum import Spectrum
 from tests.landscape.laws import VALUES, Linear, product_loss, product_start, wide_point

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.landscape.growth_fit import last_rise
+from stagescope.landscape.linearise import last_rise
 
 
 def grown(time):

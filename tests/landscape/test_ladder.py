@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.landscape import critical, derivatives, leaving
+from stagescope.landscape import critical, derivatives
+from stagescope.landscape import escape as leaving
 from stagescope.landscape import ladder as ladders
 from stagescope.landscape.critical import PASSING
 from stagescope.landscape.ladder import Rung

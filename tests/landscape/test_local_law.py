@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.escape import LAW, carried, drift_law, linear_remainder, local_law
 from stagescope.landscape.linearise import linearise
-from stagescope.landscape.local_law import LAW, carried, drift_law, linear_remainder, local_law
 from tests.landscape.laws import Forced, Power, product_loss, product_start
 
 ZERO = np.zeros(1)
@@ -45,7 +45,7 @@ def test_a_law_that_does_not_leave_is_none():
 
 
 def test_a_law_of_too_low_an_order_is_none(monkeypatch):
-    from stagescope.landscape import local_law as module
+    from stagescope.landscape import escape as module
 
     monkeypatch.setattr(module, "LAW", module.LawRule(most=2))
     found = local_law(near(3, 1.0), ZERO, np.full(1, 0.1), 1.0, 100.0)

@@ -7,7 +7,7 @@ import stagescope as ss
 from stagescope.errors import InputError
 from stagescope.fields.field import as_field
 from stagescope.landscape import derivatives
-from stagescope.landscape.push import direction
+from stagescope.landscape.spectrum import direction
 from stagescope.params import Layout
 
 

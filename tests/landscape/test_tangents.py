@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.landscape.tangents import Eigen, Tangents
+from stagescope.landscape.general_walk import Eigen, Tangents
 
 
 def of(*pairs):

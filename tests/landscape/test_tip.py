@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.tip import find_tip
+from stagescope.landscape.escape import find_tip
 from tests.landscape.laws import Linear, attention_loss, deep_loss, deep_start
 
 
@@ -50,7 +50,7 @@ def test_a_tip_beyond_reach_is_none():
 
 def test_multiples_of_newton_steps_reach_a_tip_at_once(monkeypatch):
     """One step goes 1/p of the way, its p-fold all of it."""
-    from stagescope.landscape import tip as module
+    from stagescope.landscape import escape as module
 
     monkeypatch.setattr(module, "TIP", module.TipRule(steps=3))
     start = deep_start(3, 0.05)

@@ -11,7 +11,7 @@ from stagescope.cli.main import run as command
 from stagescope.detect import plateaus
 from stagescope.papers import reading as readings
 from stagescope.runs.run import Arrays
-from stagescope.sweeping.measure import _events
+from stagescope.sweeping.worker import _events
 from tests.reporting.runs import changed, small
 
 FALLS = (2.0, 0.5)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from stagescope.watching.events import first_above, moves, together
 
 import stagescope as ss
 from stagescope.claims.comparison import at_least
 from stagescope.papers.registry import tags, watched_claims
 from stagescope.runs.run import Arrays
+from stagescope.watching.events import first_above, moves, together
 from tests.watching.forged import Plant
 from tests.watching.forged import forged as whole
 from validation.nulls import watching as nulls

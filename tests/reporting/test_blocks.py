@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from stagescope.reporting.blocks import Blocks
+from stagescope.reporting.bundle import Blocks
 from tests.reporting.decode import decoded, levels, precision
 
 SHAPES = array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=6)

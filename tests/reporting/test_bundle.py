@@ -7,7 +7,7 @@ import pytest
 
 from stagescope.reporting.bundle import VIEWER, BundleError, bundle, embeddable, uplot_file, viewer_script, viewer_style
 
-ENTRIES = ("main", "diagram", "play", "play_widget")
+ENTRIES = ("main", "diagram", "play")
 
 
 @pytest.fixture

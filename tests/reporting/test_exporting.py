@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 import stagescope as ss
 from stagescope.errors import InputError
-from stagescope.views.derived import derived
+from stagescope.views.any_run import derived
 from stagescope.views.view import Curve, Curves, Matrices, Points
 from tests.reporting.runs import small
 from tests.runs.samples import memory_run

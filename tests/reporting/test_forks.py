@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 import stagescope as ss
-from stagescope.reporting.report import page_of
+from stagescope.reporting.report import report
 from tests.reporting.decode import Parts
 
 
@@ -19,12 +19,12 @@ def test_a_fork_beside_its_parent_shows_how_far_apart_they_are(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = ss.fork(run, loss, at="step=10", perturb=0.01, out=tmp_path / "fork", progress=False)
-    both = page_of([run, made], skip=("ladder",), progress=False)
+    both = report([run, made], skip=("ladder",), progress=False)
     path, notes = both.save(tmp_path / "both.html"), both.notes
     assert "fork: fork: this run is a fork: its motion was changed at step = 10" in notes
     parent, fork = Parts(path.read_text()).data()["scenes"][0]["runs"]
     assert "fork" not in [view["slot"] for view in parent["views"]]
     (view,) = [view for view in fork["views"] if view["slot"] == "fork"]
     assert view["title"] == "Distance from the parent"
-    alone = page_of([made], skip=("ladder",), progress=False).save(tmp_path / "alone.html")
+    alone = report([made], skip=("ladder",), progress=False).save(tmp_path / "alone.html")
     assert "Distance from the parent" not in alone.read_text()

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError
-from stagescope.reporting.page import default_title, page, safe_json
-from stagescope.reporting.page_data import cell
+from stagescope.reporting.page import cell, default_title, page, safe_json
 from stagescope.reporting.words import LONGEST, clean, label
 from stagescope.views.view import Matrices, Points, View
 from tests.browser.samples import attention, portrait

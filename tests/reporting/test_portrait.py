@@ -10,10 +10,9 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.corpora import corpus as text_corpus
-from stagescope.later import Later
+from stagescope.ids import named_object
 from stagescope.papers.registry import studies
-from stagescope.reporting.portrait import PARTS, portrait
-from stagescope.reporting.provenance import reproduce
+from stagescope.reporting.portrait import PARTS, portrait, reproduce
 from stagescope.runs.run import Arrays, how_to_resume
 from stagescope.views.any_run import largest, norms
 from stagescope.views.view import Curves, Matrices, Points
@@ -64,17 +63,13 @@ def test_a_slot_is_of_one_kind_in_every_run_of_a_study(made):
             assert kinds.setdefault((study, item.slot), type(item)) is type(item), (kind, item.slot)
 
 
-def _loaded(named):
-    return named.load() if isinstance(named, Later) else named
-
-
 def test_every_field_type_that_is_read_has_views():
     for study in studies().values():
         for kind in study.kinds:
-            assert callable(_loaded(kind.views))
-            assert callable(_loaded(kind.read))
+            assert callable(kind.views)
+            assert callable(kind.read)
             assert kind.claims()
-            assert all(Later(target).load() for target in kind.fields)
+            assert all(named_object(target) for target in kind.fields)
 
 
 def test_token_views_against_the_formula(made):

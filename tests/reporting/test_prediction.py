@@ -6,8 +6,7 @@ import pytest
 import stagescope as ss
 from stagescope.papers.predicting import saddle_path
 from stagescope.papers.reading import reading
-from stagescope.reporting.portrait import portrait
-from stagescope.reporting.prediction import legs_as_stages, predicted_events
+from stagescope.reporting.portrait import legs_as_stages, portrait, predicted_events
 from stagescope.reporting.static import text
 from tests.reporting.runs import small
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stagescope.reporting.page import page
+from stagescope.reporting.page import page, scenes_of
 from stagescope.reporting.portrait import portrait as portrait_of
-from stagescope.reporting.scenes import scenes_of
 from stagescope.views.axes import log_time, log_values
 from stagescope.views.view import Curve, Curves, Level, Marks, Portrait
 from tests.browser.samples import portrait

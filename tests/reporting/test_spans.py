@@ -7,7 +7,7 @@ import pytest
 from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.registry import studies
-from stagescope.reporting.spans import landing, span_of
+from stagescope.reporting.page import landing, span_of
 from tests.runs.samples import memory_run
 
 RUN = memory_run(frames=11)  # t from 0 to 1

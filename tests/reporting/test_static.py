@@ -13,8 +13,7 @@ from stagescope.errors import InputError
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.static import drawings, text, write_figures
-from stagescope.reporting.static_draw import plain
-from stagescope.reporting.static_matrices import moments
+from stagescope.reporting.static_draw import moments, plain
 from stagescope.runs.from_arrays import from_arrays
 from tests.reporting.runs import broken, small
 from tests.runs.samples import memory_run

@@ -7,7 +7,7 @@ import pytest
 import xarray
 
 import stagescope as ss
-from stagescope.cli.answers import info
+from stagescope.cli.command import info
 from stagescope.cli.main import run as command
 from stagescope.runs import files, store
 from stagescope.runs.export import export

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.papers.registry import study
-from stagescope.sweeping.plan import Plan, new_id
-from stagescope.sweeping.points import Point, points
+from stagescope.sweeping.plan import Plan, Point, new_id, points
 from stagescope.sweeping.request import requested
 from stagescope.sweeping.worker import Task
 

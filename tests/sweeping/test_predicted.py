@@ -6,14 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stagescope.diagrams.numbers import numbers
-from stagescope.diagrams.selection import select
+from stagescope.diagrams.numbers import numbers, select
 from stagescope.errors import InputError
 from stagescope.landscape.saddle_path import Predicted
 from stagescope.papers import predicting
 from stagescope.papers.registry import study
 from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.predicted import FILE
+from stagescope.sweeping.table import PREDICTED_FILE
 from tests.diagrams.sweeps import sweep
 
 SCALE = Axis(name="scale", kind="linear", values=(1.0, 2.0, 4.0))
@@ -77,9 +76,9 @@ def test_what_is_not_reached_is_told_from_what_is_not_predicted(planned, tmp_pat
 
 @pytest.mark.parametrize("broken", ["[]", "{", '{"version": "0", "paths": {}}', '{"paths": 3}'])
 def test_a_file_of_another_kind_or_version_counts_for_nothing(planned, tmp_path, broken):
-    (tmp_path / FILE).write_text(broken)
+    (tmp_path / PREDICTED_FILE).write_text(broken)
     assert made(tmp_path).column("predicted E2")[2] == 25.0
-    assert set(json.loads((tmp_path / FILE).read_text())) == {"version", "paths"}
+    assert set(json.loads((tmp_path / PREDICTED_FILE).read_text())) == {"version", "paths"}
 
 
 def test_an_event_that_is_not_predicted_is_named_and_so_is_a_sweep_of_none(planned, tmp_path):

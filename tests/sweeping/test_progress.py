@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from stagescope.sweeping import progress
-from stagescope.sweeping.points import Point
+from stagescope.sweeping.plan import Point
 from stagescope.sweeping.progress import LiveProgress, LoggedProgress, SweepProgress, per_second, sweep_progress
 from stagescope.sweeping.worker import Brief
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagescope.sweeping.boxes import Scale, leaves
+from stagescope.sweeping.axes import Scale, leaves
 from stagescope.sweeping.refine import refine, sharpness
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stagescope.errors import InputError
 from stagescope.papers.registry import studies, study
-from stagescope.sweeping.points import points
+from stagescope.sweeping.plan import points
 from stagescope.sweeping.request import requested
 
 FD = study("focus-dilution")

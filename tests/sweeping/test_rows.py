@@ -12,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import StoreError
-from stagescope.sweeping.lines import line_of, row_of
-from stagescope.sweeping.rows import Rows, RowWriter
-from stagescope.sweeping.shape import _Row
-from stagescope.sweeping.table import load_sweep
-from stagescope.sweeping.verify import verify_sweep
+from stagescope.sweeping.rows import Rows, RowWriter, _Row, line_of, row_of
+from stagescope.sweeping.table import load_sweep, verify_sweep
 from tests.sweeping.small import cheap_plan
 
 NUMBERS = st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagescope.sweeping.rules import Rules, newest_verdict, outdated
+from stagescope.sweeping.columns import Rules, newest_verdict, outdated
 
 
 def row(rules=None, status="finished", **verdicts):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.errors import InputError, NotARun
-from stagescope.sweeping import statistics
-from stagescope.sweeping.points import points
+from stagescope.sweeping import columns as statistics
+from stagescope.sweeping.columns import interval, median
+from stagescope.sweeping.plan import points
 from stagescope.sweeping.rows import RowWriter
-from stagescope.sweeping.statistics import interval, median
 from tests.sweeping.small import CHEAP, cheap_plan
 
 
@@ -163,7 +163,7 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
 def test_intervals_are_those_of_scipy(n, statistic):
     from scipy.stats import bootstrap
 
-    from stagescope.sweeping.statistics import RESAMPLES
+    from stagescope.sweeping.columns import RESAMPLES
 
     values, rng = np.random.default_rng(n).normal(size=n), np.random.default_rng(0)
     how = {"n_resamples": RESAMPLES, "confidence_level": 0.9, "method": "percentile", "rng": rng}

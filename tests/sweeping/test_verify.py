@@ -8,11 +8,9 @@ import pytest
 
 from stagescope.cli.main import run
 from stagescope.errors import InputError, NotARun, StoreError
-from stagescope.sweeping.plan import load_plan
-from stagescope.sweeping.points import points
+from stagescope.sweeping.plan import load_plan, points
 from stagescope.sweeping.rows import RowWriter
-from stagescope.sweeping.table import load_sweep
-from stagescope.sweeping.verify import verify_sweep
+from stagescope.sweeping.table import load_sweep, verify_sweep
 from tests.runs import samples
 from tests.sweeping.small import cheap_plan
 

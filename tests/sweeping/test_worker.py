@@ -12,10 +12,8 @@ import stagescope as ss
 from stagescope.papers.registry import study
 from stagescope.runs.files import Lock
 from stagescope.sweeping import worker
-from stagescope.sweeping.attempts import Attempts
-from stagescope.sweeping.plan import new_id
-from stagescope.sweeping.points import points
-from stagescope.sweeping.rows import Rows
+from stagescope.sweeping.plan import new_id, points
+from stagescope.sweeping.rows import Attempts, Rows
 from stagescope.sweeping.table import load_sweep
 from stagescope.sweeping.worker import DEATHS, Mismatch, versions, work
 from tests.sweeping.small import cheap_plan, task_of

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.views.change import EVEN, change_of
+from stagescope.views.axes import EVEN, change_of
 from stagescope.views.view import Matrices
 from tests.browser.samples import run
 
@@ -27,7 +27,6 @@ def test_places_are_arc_lengths():
     assert found is not None
     assert found.of == "attention"
     assert found.at == pytest.approx(PLACES)
-    assert np.interp(found.times(TIME, 11), TIME, found.at) == pytest.approx(np.linspace(0, 1, 11))
 
 
 def test_panels_and_thinned_views_count_together():

@@ -8,7 +8,7 @@ import pytest
 import stagescope as ss
 from stagescope.detect.stage import Stage, Stages
 from stagescope.errors import InputError
-from stagescope.views.explained import SmallTable, any_explained, captions, occurring, plain
+from stagescope.views.view import SmallTable, any_explained, captions, occurring, plain
 from tests.reporting.runs import small
 from tests.watching.forged import Plant, forged, warm
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stagescope.reporting.bundle import VIEWER
-from stagescope.views.palette import CATEGORIES, DIVERGING, PALE, SEQUENTIAL, STEPS, TINTS, ramp
+from stagescope.views.figure import CATEGORIES, DIVERGING, PALE, SEQUENTIAL, STEPS, TINTS, ramp
 
 SOURCE = (VIEWER / "colours.js").read_text(encoding="utf-8")
 

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.papers.reading import reading
-from stagescope.views import subsample as thin
+from stagescope.views import curves as thin
 from stagescope.views.any_run import any_views, singular_values
-from stagescope.views.curves import MOST, curves, many_curves
-from stagescope.views.plane import plane
+from stagescope.views.curves import MOST, curves, many_curves, plane
 from stagescope.views.view import Curve
 from tests.runs.samples import memory_run, stacked
 

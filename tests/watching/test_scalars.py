@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from stagescope.watching.logs import notes, scalars, steps
 
 import stagescope as ss
 from stagescope.runs.run import Arrays, Run
+from stagescope.watching.logs import notes, scalars, steps
 from tests.runs import samples
 from tests.runs.test_export import stepped, watched
 

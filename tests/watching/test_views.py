@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.reporting.page_data import scene_title
-from stagescope.reporting.portrait import portrait
-from stagescope.reporting.provenance import provenance
-from stagescope.reporting.scenes import scenes_of
+from stagescope.reporting.page import scene_title, scenes_of
+from stagescope.reporting.portrait import portrait, provenance
 from stagescope.runs.run import Arrays
 from stagescope.views.view import Curves, Matrices
 from stagescope.watching import views as watched_views

@@ -1,1 +1,1 @@
-"""Runs drawn by seed on which the claims of each paper are tried: inputs the paper is about, and nulls, on which they are false."""
+"""Runs drawn by seed on which the claims of each paper are tried: inputs the paper is about, and nulls that must fail."""

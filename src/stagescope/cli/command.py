@@ -1,14 +1,57 @@
 """What every command is, and how its answer is printed as JSON."""
 
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import printable
+
+if TYPE_CHECKING:
+    from stagescope.runs.run import Run
+
+
+def info(run: "Run") -> dict[str, Any]:
+    """A run in a few facts, the same for people and for --json."""
+    series = {name: float(values[-1]) for name, values in run.series.items() if run.frames and values.ndim == 1}
+    return {
+        "run": str(run.path) if run.path else None,
+        "study": run.study,
+        "status": run.status,
+        "reason": run.reason,
+        "clock": run.clock,
+        "frames": run.frames,
+        "last": series,
+        "params": {name: list(values.shape[1:]) for name, values in run.params.items()},
+        "field": run.spec["field"] and run.spec["field"]["type"],
+        "source": run.spec.get("source"),
+        "dynamics": {name: value for name, value in (run.spec["dynamics"] or {}).items() if value not in ({}, None)} or None,
+        "seed": run.seed,
+        "config": dict(run.config) if run.config is not None else None,
+        "config_digest": run.config_digest,
+        "environment": run.provenance.get("environment"),
+    }
+
+
+def outcome(run: "Run") -> str:
+    """How a run ended, and what to do next."""
+    last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "nothing"
+    loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""
+    said = printable(f"{run.status}: {run.frames} frame{'' if run.frames == 1 else 's'} to {last}{loss}")
+    return f"{said}\nnext: stagescope stages {run.path}  |  stagescope check {run.path}" if run.done else said
+
+
+def open_page(path: Path) -> None:
+    """Show a file in the browser, or say that there is none."""
+    import webbrowser
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        print(f"stagescope: no browser was found; open {path} by hand", file=sys.stderr)
+
 
 OwnClaims = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
 OWN_CLAIMS: Any = Field(None, description="your own claims too: a Claim or a list of them in a Python module, here or installed")
@@ -18,6 +61,12 @@ OWN_OBJECTIVE: Any = Field(
 )
 OUT = tyro.conf.arg(aliases=["-o"])
 """The short form of --out, of every command that writes a file or folder."""
+Json = Annotated[bool, tyro.conf.arg(name="json")]
+AS_JSON: Any = Field(False, description="print as JSON")
+QUIET: Any = Field(False, description="no progress bar")
+NO_SUMMARY: Any = Field(False, description="no progress bar, no summary")
+OVERWRITE: Any = Field(False, description="replace a run in --out (never anything else)")
+PRESET: Any = Field(None, description="named settings; options given here override them")
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="folder of a run")]
 
 
@@ -38,6 +87,11 @@ class Arguments(BaseModel):
         for name, info in cls.model_fields.items():
             if name in own and not info.is_required():
                 own[name] = Annotated[own[name], _HINT]
+
+    @property
+    def progress(self) -> bool | None:
+        """Whether bars are shown: None where nothing was said, so on a terminal."""
+        return False if getattr(self, "quiet", False) or getattr(self, "json_", False) else None
 
 
 class Command(Arguments):

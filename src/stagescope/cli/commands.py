@@ -1,17 +1,13 @@
 """The commands by name. Each is a typed set of arguments with a `run` that returns an exit code."""
 
 from stagescope.cli import paper_commands, reading_commands, run_commands, sweep_commands
-from stagescope.cli.audit_command import Audit
 from stagescope.cli.command import Command
-from stagescope.cli.corpus_command import Corpus
-from stagescope.cli.fork_command import Fork
-from stagescope.cli.graph_command import Graph
-from stagescope.cli.import_command import Import
-from stagescope.cli.play_command import Play
+from stagescope.cli.paper_commands import Corpus
+from stagescope.cli.reading_commands import Audit, Play
+from stagescope.cli.run_commands import Fork, Import
 
 COMMANDS: dict[str, type[Command]] = {
     "diagram": sweep_commands.Diagram,
-    "recreate": sweep_commands.Recreate,
     "list": paper_commands.List,
     "resume": run_commands.Resume,
     "fork": Fork,
@@ -21,7 +17,6 @@ COMMANDS: dict[str, type[Command]] = {
     "check": reading_commands.Check,
     "heads": reading_commands.Heads,
     "ladder": reading_commands.Ladder,
-    "graph": Graph,
     "import": Import,
     "export": run_commands.Export,
     "report": reading_commands.Report,

@@ -25,8 +25,8 @@ WORDS = {
     "rung": "a critical point that a run passed (a plateau); `ladder` lists them",
 }
 GROUPS = {
-    "make": "run resume fork sweep recreate predict continue import",
-    "read": "info stages check ladder graph heads verify audit",
+    "make": "run resume fork sweep predict continue import",
+    "read": "info stages check ladder heads verify audit",
     "show": "report play figures export diagram",
     "papers": "demo list reproduce calibrate cite corpus completion",
 }

@@ -11,12 +11,11 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 from pydantic import BaseModel, Field, create_model
 
-from stagescope.cli import continue_command, predict_command, run_commands, sweep_commands
+from stagescope.cli import run_commands, sweep_commands, theory_commands
+from stagescope.cli.arguments import expanded, refuse_unknown
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
-from stagescope.cli.early_options import refuse_unknown
 from stagescope.cli.first_screen import Wrapped, at_once
-from stagescope.cli.run_config import expanded
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
 from stagescope.papers.study import NamedSweep, Study
@@ -25,8 +24,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s t
 VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
     "run": (run_commands.Run, run_commands.RunFlags),
     "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
-    "predict": (predict_command.Predict, predict_command.PredictFlags),
-    "continue": (continue_command.Continue, continue_command.ContinueFlags),
+    "predict": (theory_commands.Predict, theory_commands.PredictFlags),
+    "continue": (theory_commands.Continue, theory_commands.ContinueFlags),
 }
 """Commands that take a study and its options."""
 CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
@@ -34,13 +33,7 @@ CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitAr
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the command."""
-    ended = _as_interrupts()
-    code = run(list(sys.argv[1:] if arguments is None else arguments))
-    sys.exit(128 + ended[0] if ended and code == 130 else code)
-
-
-def _as_interrupts() -> list[int]:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does; the one that came is put into the list. nohup stays in force."""
+    # SIGTERM and SIGHUP end a command as Ctrl-C does; the one that came is put into the list. nohup stays in force.
     came: list[int] = []
     kinds = [kind for kind in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(kind) is not signal.SIG_IGN]
 
@@ -52,7 +45,8 @@ def _as_interrupts() -> list[int]:
 
     for kind in kinds:
         signal.signal(kind, end)
-    return came
+    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(128 + came[0] if came and code == 130 else code)
 
 
 def run(arguments: list[str]) -> int:
@@ -60,8 +54,13 @@ def run(arguments: list[str]) -> int:
     if at_once(arguments):
         return 0
     try:
-        arguments = expanded([_long(word) for word in arguments])
-        _refuse_repeats(arguments)
+        # -o, -oPATH and -o=PATH as --out: an option has one name, so that it is seen when it is given twice.
+        arguments = expanded(["--out" if word == "-o" else re.sub("^-o=?", "--out=", word) for word in arguments])
+        # An option given twice: the parser would silently keep one of the two values.
+        options = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
+        for name in options:
+            if options.count(name) > 1 and name != "--grid":
+                raise InputError(f"{name} is given {options.count(name)} times; give it once, with all its values after it")
         _early_names(arguments)
         return _parsed(arguments).run()
     except StagescopeError as error:
@@ -182,19 +181,6 @@ def _preset(arguments: list[str]) -> str | None:
         if word.startswith("--preset="):
             return word.removeprefix("--preset=")
     return None
-
-
-def _long(word: str) -> str:
-    """-o, -oPATH and -o=PATH as --out: an option has one name, so that it is seen when it is given twice."""
-    return "--out" if word == "-o" else re.sub("^-o=?", "--out=", word)
-
-
-def _refuse_repeats(arguments: list[str]) -> None:
-    """An option given twice: the parser would silently keep one of the two values."""
-    options = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
-    for name in options:
-        if options.count(name) > 1 and name != "--grid":
-            raise InputError(f"{name} is given {options.count(name)} times; give it once, with all its values after it")
 
 
 def _early_names(arguments: list[str]) -> None:

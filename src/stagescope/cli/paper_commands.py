@@ -1,15 +1,84 @@
 """Commands that make what a paper shows, and say what there is."""
 
+import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import OUT, Command, OwnClaims, answer, print_json
-from stagescope.papers.registry import cite, problems, study
+from stagescope.cli.command import AS_JSON, OUT, QUIET, Command, Json, OwnClaims, answer, open_page, print_json
+from stagescope.corpora.files import Layout
+from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
+from stagescope.errors import InputError, sentence
+from stagescope.papers.registry import cite, is_ours, papers, problems, studies, study
+from stagescope.papers.study import Study
+from stagescope.progress import progress_for
+
+if TYPE_CHECKING:
+    from stagescope.corpora.facts import AboutText
+    from stagescope.views.view import Portrait
+
+TITLE = "How attention learns: a tour"
+
+
+def tour() -> list[tuple[Study, str, str]]:
+    """Study, preset and sentence of each stop: what every study of every paper shows."""
+    return [(study, preset, sentence) for study in studies().values() for preset, sentence in study.tour.items()]
+
+
+def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False) -> int:
+    """Run the tour into `out`, replacing runs and the report of an earlier tour.
+
+    `show` opens the report. `quick` makes the first stop only: it takes seconds and shows that the installation works.
+    """
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from stagescope.reporting.portrait import portrait
+    from stagescope.reporting.report import html_target, write
+    from stagescope.runs.files import store_errors
+
+    console, portraits = Console(highlight=False), []
+    with store_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    page = html_target(out / "report.html")
+    stored: list[Path] = []
+    try:
+        for found, preset, sentence in tour()[: 1 if quick else None]:
+            console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
+            place = out / f"{found.name}-{preset}"
+            run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)
+            stored.append(place)
+            portraits.append(portrait(run, preset))
+            for line in _lines(portraits[-1]):
+                console.print(Padding(Text(line), (0, 0, 0, 2)))
+        made = write(portraits, page, title=TITLE)
+    except KeyboardInterrupt as interrupt:
+        # what it leaves: a run that can be continued, if one was being stored, and those that are finished
+        said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
+        raise KeyboardInterrupt(f"{said}; finished runs: {', '.join(map(str, stored))}" if stored else said) from None
+    console.print(Text(f"The page with all of it: {made}", style="bold"))
+    console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
+    if show:
+        open_page(made)
+    return 0
+
+
+def _lines(found: "Portrait") -> list[str]:
+    """What was found, in two lines: the stages of the run itself with their starts, and the verdicts as `check` counts them."""
+    lines = []
+    if found.stages is not None:
+        own = [
+            f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in found.stages if not stage.track
+        ]
+        lines.append(f"stages from {found.stages.clock} = {', '.join(own)}")
+    if found.ledger is not None:
+        lines.append(f"claims: {found.ledger.summary()}")
+    return lines
 
 
 class Reproduce(Command):
@@ -20,13 +89,12 @@ class Reproduce(Command):
     full: bool = Field(False, description="also figures that take an hour or more")
     sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
     out: Annotated[Path, OUT] = Field(description="folder for the figures")
-    quiet: bool = Field(False, description="no progress bar")
+    quiet: bool = QUIET
 
     def run(self) -> int:
         from stagescope.diagrams.reproducing import reproduce
 
-        shown = False if self.quiet else None
-        reproduce(self.paper, self.out, self.figure, full=self.full, sweep=self.sweep, progress=shown, said=print)
+        reproduce(self.paper, self.out, self.figure, full=self.full, sweep=self.sweep, progress=self.progress, said=print)
         return 0
 
 
@@ -34,10 +102,10 @@ class List(Command):
     """The studies there are; or of one study its presets, named sweeps, figures and claims."""
 
     study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="show this one")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print all of it as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.cli.render_catalogue import catalogue, print_catalogue, print_studies
+        from stagescope.cli.render import catalogue, print_catalogue, print_studies
 
         if self.study is None and not self.json_:
             _complain(problems())
@@ -67,13 +135,12 @@ class Calibrate(Command):
     first: int = Field(0, description="the first seed")
     keep: Path | None = Field(None, description="file that gets a line for every draw; a second call goes on with it")
     workers: int = Field(1, description="processes")
-    quiet: bool = Field(False, description="no progress bar")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.calibrate import calibrate
 
-        shown = False if self.quiet or self.json_ else None
         found = calibrate(
             self.study,
             self.draws,
@@ -82,7 +149,7 @@ class Calibrate(Command):
             claims=self.claims or (),
             keep=self.keep,
             workers=self.workers,
-            progress=shown,
+            progress=self.progress,
         )
         answer(found, self.json_, "print_calibration")
         return 0 if found.holds else 1
@@ -104,9 +171,56 @@ class Demo(Command):
     out: Annotated[Path, OUT] = Field(Path("demo"), description="folder for the tour's runs and their report")
     open: bool = Field(False, description="show the report in the browser")
     quick: bool = Field(False, description="the first stop only, in seconds: does the installation work?")
-    quiet: bool = Field(False, description="no progress bar")
+    quiet: bool = QUIET
 
     def run(self) -> int:
-        from stagescope.cli.demo import demo
 
         return demo(self.out, quiet=self.quiet, show=self.open, quick=self.quick)
+
+
+class Corpus(Command):
+    """A text before anything is trained on it: counts, vocabulary, importance of lags, and what papers predict for it."""
+
+    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")] = CORPUS
+    tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
+    layout: Layout | None = LAYOUT
+    vocab: int = Field(200, description=VOCAB)
+    window: int = Field(256, description="tokens per window of the predictions")
+    events: float | None = Field(None, description="also follow the bigram flow up to this t (4000 shows most; a minute)")
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
+
+    def run(self) -> int:
+        from stagescope.corpora.corpus import read_corpus
+        from stagescope.corpora.facts import corpus_facts
+
+        if self.events is not None and not 0 < self.events < math.inf:
+            raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
+        chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
+        text = read_corpus(self.corpus, **chosen, progress=progress_for(self.progress))
+        found, about, errors = corpus_facts(text), [], {}
+        for name, paper in papers().items():
+            try:
+                if paper.about_text is not None:
+                    about.append(_checked(paper.about_text(text, self.window, self.events, self.progress)))
+            except Exception as error:  # code of a paper runs here
+                if is_ours(name):  # such as a text that is shorter than a window
+                    raise
+                errors[name] = error
+        for name, error in errors.items():
+            print(f"stagescope: what {name} predicts is left out: {sentence(error)}", file=sys.stderr)
+        if self.json_:
+            print_json({**found, **{name: value for each in about for name, value in each.facts.items()}})
+        else:
+            from stagescope.cli.render import print_corpus
+
+            print_corpus(found, [item for each in about for item in each.shown])
+        return 0
+
+
+def _checked(about: Any) -> "AboutText":
+    from stagescope.corpora.facts import AboutText
+
+    if not isinstance(about, AboutText):
+        raise InputError(f"about_text returned {about!r:.60}; expected an AboutText")
+    return about

@@ -7,21 +7,24 @@ from typing import Annotated, Any, Literal
 import tyro
 from pydantic import Field
 
-from stagescope.cli.answers import open_page
 from stagescope.cli.command import (
+    AS_JSON,
     OUT,
     OWN_CLAIMS,
     OWN_OBJECTIVE,
+    QUIET,
     Command,
+    Json,
     OwnClaims,
     OwnObjective,
     RunFolder,
     answer,
     objective,
+    open_page,
     print_json,
     print_notes,
 )
-from stagescope.errors import printable
+from stagescope.errors import InputError, printable
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
@@ -34,11 +37,10 @@ class Stages(Command):
     all: bool = Field(False, description="list events that were not reached too, with the reason")
     explain: bool = Field(False, description="say what happens in each stage and what the symbols mean, as the report does")
     objective: OwnObjective = OWN_OBJECTIVE
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.cli.legend import HINT, print_captions, print_stage_legend
-        from stagescope.cli.render import print_stages
+        from stagescope.cli.render import HINT, print_captions, print_stage_legend, print_stages
         from stagescope.papers.reading import reading
 
         seen = reading(self.folder, objective(self.objective))
@@ -66,8 +68,8 @@ class Check(Command):
     control: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = Field(
         None, description="of a watched model: a run in which there was nothing to learn, such as on shuffled text"
     )
-    quiet: bool = Field(False, description="no progress bar")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.answers import check
@@ -75,14 +77,13 @@ class Check(Command):
         from stagescope.runs.store import load
         from stagescope.watching.source import is_watched
 
-        shown = False if self.quiet or self.json_ else None
         run = load(self.folder)
-        found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=shown)
+        found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=self.progress)
         for problem in watched_problems() if is_watched(run) else ():
             print(printable(f"stagescope: {problem}"), file=sys.stderr)
         answer(found, self.json_, "print_ledger")
         if not self.json_:
-            from stagescope.cli.legend import HINT, print_claim_legend
+            from stagescope.cli.render import HINT, print_claim_legend
             from stagescope.papers.reading import reading
 
             if self.explain:
@@ -96,7 +97,7 @@ class Heads(Command):
     """What each head of a watched model does (previous token, induction, sink, ...), and since when."""
 
     folder: RunFolder
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.watching.heads import heads
@@ -110,7 +111,7 @@ class Ladder(Command):
     folder: RunFolder
     objective: OwnObjective = OWN_OBJECTIVE
     quiet: bool = Field(False, description="no progress bar, no estimate of the time")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.answers import saddle_ladder
@@ -122,7 +123,7 @@ class Ladder(Command):
             seconds, sentence = reading(stored, law).ladder_cost
             if seconds > LONG_SECONDS:
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
-        return answer(saddle_ladder(stored, law, progress=False if self.quiet else None), self.json_, "print_ladder")
+        return answer(saddle_ladder(stored, law, progress=self.progress), self.json_, "print_ladder")
 
 
 class Report(Command):
@@ -139,12 +140,12 @@ class Report(Command):
     quiet: bool = Field(False, description="no progress bar; print the path alone")
 
     def run(self) -> int:
-        from stagescope.reporting.report import html_target, page_of
+        from stagescope.reporting.report import html_target, report
 
         chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
         chosen["objective"] = objective(self.objective)
         target = html_target(self.out)
-        page = page_of(self.folders, **chosen, progress=False if self.quiet else None)
+        page = report(self.folders, **chosen, progress=self.progress)
         made = page.save(target)
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
         print_notes(() if self.quiet else page.notes)
@@ -154,24 +155,68 @@ class Report(Command):
 
 
 class Figures(Command):
-    """Draw the views of a run's report as files (PDF, SVG, PNG, or LaTeX with pgfplots), and its stages and ledger as text."""
+    """Draw the views of a run's report as files (PDF, SVG, PNG), and its stages and ledger as text."""
 
     folder: RunFolder
     out: Annotated[Path, OUT] = Field(description="folder for the figures; earlier ones there are replaced, no other file is")
-    to: tuple[Literal["pdf", "svg", "png", "pgf"], ...] = Field(
-        ("pdf", "svg", "png"), description="kinds of files; pgf: NAME.tex for LaTeX, which reads NAME.csv"
-    )
+    to: tuple[Literal["pdf", "svg", "png"], ...] = Field(("pdf", "svg", "png"), description="kinds of files")
     skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = Field((), description="what to leave out because it takes long")
     claims: OwnClaims = OWN_CLAIMS
     quiet: bool = Field(False, description="no progress bar; print the paths alone")
 
     def run(self) -> int:
-        from stagescope.reporting.static import noted_figures
+        from stagescope.reporting.static import figures
 
         chosen: Any = {"to": self.to, "skip": self.skip, "claims": self.claims or ()}
-        made, notes = noted_figures(self.folder, self.out, **chosen, progress=False if self.quiet else None)
+        notes: list[str] = []
+        made = figures(self.folder, self.out, **chosen, progress=self.progress, said=notes.append)
         names = len({path.stem for path in made[:-1]})
         kinds = ", ".join(kind.upper() for kind in self.to)
         print("\n".join(map(str, made)) if self.quiet else f"{names} figures ({kinds}) and {made[-1]}")
         print_notes(() if self.quiet else notes)
         return 0
+
+
+class Play(Command):
+    """Write one offline page with sliders for the options of a study; each move integrates its flow again, in the page."""
+
+    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(
+        None, description="the study; default: all that can be played"
+    )
+    out: Annotated[Path, OUT] = Field(Path("play.html"), description="the file; an earlier page is replaced, no other file")
+    open: bool = Field(False, description="show it in the browser")
+    quiet: bool = Field(False, description="print the path alone")
+
+    def run(self) -> int:
+        from stagescope.reporting.play import write_play
+
+        made = write_play([self.study] if self.study else [], self.out)
+        print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
+        if self.open:
+            open_page(made)
+        return 0
+
+
+class Audit(Command):
+    """Look for defects in checkpoints: cut, NaN, duplicate, foreign tensor, out of order, other lineage. Exit code 1 if any."""
+
+    folder: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Field(
+        None, description="holds one folder or file for each checkpoint, its step in its name"
+    )
+    hashes: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = Field(
+        None, description="also, or only, published hashes: JSON {checkpoint: {file: sha256}}"
+    )
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
+
+    def run(self) -> int:
+        if self.folder is None and self.hashes is None:
+            raise InputError("nothing to audit; give the folder that holds the checkpoints, or --hashes FILE")
+        from stagescope.watching.audit import audit, audit_hashes
+
+        audits = [audit_hashes(self.hashes)] if self.hashes is not None else []
+        if self.folder is not None:
+            audits.insert(0, audit(self.folder, progress=self.progress))
+        found = sum(audits[1:], audits[0])
+        answer(found, self.json_, "print_audit")
+        return 0 if found.clean else 1

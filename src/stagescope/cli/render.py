@@ -1,5 +1,7 @@
 """What the commands show on a terminal."""
 
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
 from rich import box
@@ -12,12 +14,17 @@ from stagescope.claims.calibration import Calibration
 from stagescope.claims.claim import Outcome
 from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
-from stagescope.errors import printable
-from stagescope.landscape.branch import Branch
+from stagescope.errors import printable, sentence
+from stagescope.landscape.continuation import Branch
 from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
+from stagescope.options import option_words
+from stagescope.papers.reading import Reading
+from stagescope.papers.registry import paper_of, studies
+from stagescope.views.view import GLOSSARY, occurring
 
 if TYPE_CHECKING:
+    from stagescope.papers.study import Study
     from stagescope.watching.audit import Audit
     from stagescope.watching.heads import Heads
 
@@ -248,3 +255,160 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
+
+
+def print_studies() -> None:
+    """All studies: what each is about, and how many presets and named sweeps it has; on a terminal of 24 lines."""
+    table = new_table("study", "about", "presets")
+    table.padding = (0, 1, 0, 0)
+    table.columns[0].no_wrap, table.columns[2].justify = True, "right"
+    for name, study in studies().items():
+        table.add_row(Text(name, style="bold"), Text(study.title), f"{len(study.presets)}")
+    show(table)
+    show(Text("list STUDY: its presets, sweeps, figures and claims.  cite STUDY: its paper."))
+    show(Text("run STUDY --preset NAME --out FOLDER: train it; without --preset the defaults."))
+
+
+def catalogue(only: str | None = None) -> dict[str, Any]:
+    """Everything that can be named on the command line, of all studies or of one."""
+    return {name: _catalogued(study) for name, study in studies().items() if only in (None, name)}
+
+
+def _catalogued(study: "Study") -> dict[str, Any]:
+    """What one study has; figures and claims whose modules fail to load are left out, and `problems` says why."""
+    found = {
+        "title": study.title,
+        "paper": paper_of(study.name).reference.text,
+        "presets": {preset: dict(values) for preset, values in study.presets.items()},
+        "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
+        "measures": list(study.measures),
+        "figures": {},
+        "claims": {},
+        "problems": [],
+    }
+    listed = {
+        "figures": lambda: {key: figure.title for key, figure in study.figures().items()},
+        "claims": lambda: {claim.tag: claim.statement for claim in study.claims()},
+    }
+    for part, names in listed.items():
+        try:
+            found[part] = names()
+        except Exception as error:  # of somebody else's paper: the others are listed all the same
+            found["problems"].append(f"the {part} of {study.name} cannot be listed: {sentence(error)}")
+    return found
+
+
+def print_catalogue(found: dict[str, Any]) -> None:
+    for name, study in found.items():
+        show(Text.assemble((name, "bold"), f" {study['title']}"))
+        show(Text(study["paper"], style="dim"))
+        settings = {
+            preset: " ".join(word for name, value in values.items() for word in option_words(name, value)) or "(defaults)"
+            for preset, values in study["presets"].items()
+        }
+        _show_pairs("preset", "settings", settings, style="dim")
+        _show_pairs("sweep", "", study["sweeps"])
+        if study["measures"]:
+            show(Text(f"measures of its own: {', '.join(study['measures'])}\n"))
+        _show_pairs("figure", "", study["figures"])
+        _show_pairs("claim", "statement", study["claims"])
+
+
+def _show_pairs(first: str, second: str, texts: dict[str, str], style: str = "") -> None:
+    """A table, where there is something in it."""
+    if not texts:
+        return
+    table = new_table(first, second)
+    for name, text in texts.items():
+        table.add_row(Text(name), Text(text, style=style))
+    show(table)
+
+
+TOKENS = {"word": "words", "lower": "lower-case words", "char": "characters", "bpe": "pieces of words (BPE)"}
+LAYOUTS = {
+    "text": "one document",
+    "lines": "a document in each line",
+    "separated": "documents separated by <|endoftext|>",
+    "jsonl": "documents as JSON lines",
+}
+
+
+def print_corpus(found: dict[str, Any], about: Iterable[Any]) -> None:
+    """Counts of a text, then what papers predict for it."""
+    console = Console()
+    _counts(console, found)
+    for item in about:
+        console.print(item)
+
+
+def _counts(console: Console, found: dict[str, Any]) -> None:
+    about = found["corpus"]
+    how = f"{TOKENS[about['tokens']]}; {LAYOUTS[about['layout']]}"
+    console.print(Text.assemble((printable(about["source"]), "bold"), f": {how}"))
+    console.print(Text(f"sha256 {about['sha256']}", style="dim"))
+    unit = "words and marks, before they are cut" if about["tokens"] == "bpe" else "tokens"
+    for name, part in found["parts"].items():
+        documents = f" in {part['documents']:,} documents" if part["documents"] > 1 else ""
+        console.print(f"{name:<6} {part['tokens']:>12,} {unit}{documents}", highlight=False)
+    types = "different ones" if about["tokens"] == "bpe" else "types"
+    kept = f"{found['types']:,} {types}, vocabulary {found['vocabulary']:,}"
+    split = f"{found['train_tokens']:,} tokens to train on, {found['held_out_tokens']:,} held out"
+    console.print(f"{kept}; {split}", highlight=False)
+    words = [printable(f"{word} {share:.3f}") for word, share in found["frequent"].items()]
+    console.print(Text("\n".join(_lines("most frequent:", words, console.width))))
+    nats = ", ".join(f"{name} {value:.3f}" for name, value in found["entropy"].items())
+    console.print(Text(f"entropy in nats: {nats}"))
+
+
+def _lines(first: str, words: list[str], width: int) -> list[str]:
+    """Words in lines of a width; none is cut, so that a number stands beside its word."""
+    lines = [" ".join([first, *words[:1]])]
+    for word in words[1:]:
+        if len(lines[-1]) + 2 + len(word) <= width:
+            lines[-1] += f"  {word}"
+        else:
+            lines.append(f"  {word}")
+    return lines
+
+
+HINT = "What the symbols mean: --explain"
+
+
+def print_captions(seen: Reading) -> None:
+    """What happens in each stage, as the page says it."""
+    table = new_table("stage", "from", "to", "what happens")
+    for one in seen.explained.captions:
+        stop = "end" if one.stop is None else f"{one.stop:.5g}"
+        table.add_row(Text(one.title, style="bold"), f"{one.start:.5g}", stop, Text(one.text))
+    show(table)
+
+
+def print_stage_legend(seen: Reading, found: Stages) -> None:
+    """Symbols of events, stages and their evidence."""
+    names = [*found.estimates, *(stage.name for stage in found if not stage.aside)]
+    own = _own(seen)
+    _print(occurring(GLOSSARY, names) | occurring(own, [*names, *(stage.evidence for stage in found if not stage.aside)]))
+
+
+def print_claim_legend(seen: Reading, found: Ledger) -> None:
+    """Symbols of claims that apply to the run."""
+    texts = [f"{row.statement} {row.reason}" for row in found if row.verdict != "not applicable"]
+    _print(occurring(_own(seen), texts))
+
+
+def _own(seen: Reading) -> Mapping[str, str]:
+    """The glossary of the paper; none where the run cannot be explained, as its answer stands without it."""
+    with suppress(Exception):
+        return seen.explained.glossary
+    return {}
+
+
+def _print(legend: Mapping[str, tuple[Iterable[str], str]]) -> None:
+    if not legend:
+        return
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for found, says in legend.values():
+        first, *others = found
+        table.add_row(Text(f"{first}, ..." if others else first, style="bold"), Text(says))
+    show(Text("Symbols:", style="dim"))
+    show(table)

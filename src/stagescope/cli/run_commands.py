@@ -1,5 +1,6 @@
 """Commands that make a run, continue it, and look after its files. Heavy imports are inside, as in all commands."""
 
+import json
 import os
 import sys
 import warnings
@@ -11,15 +12,34 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import tyro
 from pydantic import Field
 
-from stagescope.cli.answers import info, outcome
-from stagescope.cli.command import OUT, OWN_OBJECTIVE, Arguments, Command, OwnObjective, RunFolder, answer, objective, print_json
-from stagescope.errors import InputError, NotARun, printable
+from stagescope.cli.command import (
+    AS_JSON,
+    NO_SUMMARY,
+    OUT,
+    OVERWRITE,
+    OWN_OBJECTIVE,
+    PRESET,
+    QUIET,
+    Arguments,
+    Command,
+    Json,
+    OwnObjective,
+    RunFolder,
+    answer,
+    info,
+    objective,
+    outcome,
+    print_json,
+    print_notes,
+)
+from stagescope.errors import InputError, NotARun, message, printable
 from stagescope.papers.registry import study
 
 if TYPE_CHECKING:
     from stagescope.options import Options
     from stagescope.papers.study import Study
     from stagescope.runs.manifest import Manifest
+    from stagescope.runs.run import Run as StoredRun
 
 
 class RunFlags(Arguments):
@@ -28,18 +48,18 @@ class RunFlags(Arguments):
     study_name: ClassVar[str] = ""
 
     out: Annotated[Path, OUT] = Field(description="folder of the new run")
-    preset: str | None = Field(None, description="named settings; options given here override them")
+    preset: str | None = PRESET
     config: Path | None = Field(
         None, description="a run configuration (JSON), such as the page of `stagescope play` saves; options given override it"
     )
     seed: int = Field(0, description="seed of the initial parameters and of all draws")
-    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
+    overwrite: bool = OVERWRITE
     resume_or_start: bool = Field(
         False, description="continue the run of these settings in --out, start it where there is none, leave it if it is done"
     )
     checksum: bool = Field(False, description="a CRC32C at the end of every chunk, so that other Zarr readers see damage too")
-    quiet: bool = Field(False, description="no progress bar, no summary")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+    quiet: bool = NO_SUMMARY
+    json_: Json = AS_JSON
 
 
 class Run(Command):
@@ -53,7 +73,6 @@ class Run(Command):
         found = study(flags.study_name)
         options = {name: getattr(flags, name) for name in found.options.model_fields}
         chosen = found.configured(None, **options)
-        shown = False if flags.quiet or flags.json_ else None
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
@@ -64,7 +83,7 @@ class Run(Command):
             if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
         given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
-        made = found.run(chosen, **given, progress=shown)
+        made = found.run(chosen, **given, progress=flags.progress)
         return report_run(made, flags.quiet, flags.json_)
 
 
@@ -73,14 +92,14 @@ class Resume(Command):
 
     folder: RunFolder
     objective: OwnObjective = OWN_OBJECTIVE
-    quiet: bool = Field(False, description="no progress bar, no summary")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+    quiet: bool = NO_SUMMARY
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.rebuild import resume
 
         with _notes_to_stderr():
-            made = resume(self.folder, objective(self.objective), progress=False if self.quiet or self.json_ else None)
+            made = resume(self.folder, objective(self.objective), progress=self.progress)
         return report_run(made, self.quiet, self.json_)
 
 
@@ -88,7 +107,7 @@ class Verify(Command):
     """Check every stored byte of runs, or every row of sweeps."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...", help="runs or sweeps")]
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the findings as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         if not self.folders:
@@ -107,13 +126,15 @@ class Verify(Command):
 
 def _verified(folder: Path, alone: bool) -> dict[str, Any]:
     """What `verify` finds in a folder; one that holds nothing is an error, or among others a finding."""
-    from stagescope.runs.store import verify
     from stagescope.sweeping.plan import FILE
-    from stagescope.sweeping.verify import verify_sweep
 
     swept = os.path.lexists(folder / FILE)
+    if swept:
+        from stagescope.sweeping.table import verify_sweep as verify
+    else:
+        from stagescope.runs.store import verify
     try:
-        problems = (verify_sweep if swept else verify)(folder)
+        problems = verify(folder)
     except NotARun as missing:
         if alone:
             raise
@@ -125,7 +146,7 @@ class Info(Command):
     """What a run is and how it ended."""
 
     folder: RunFolder
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.runs.store import load
@@ -155,10 +176,11 @@ class Export(Command):
         if self.to in SUFFIX and not self.derived:  # without a paper, and so without what is slow to import
             print(export(load(self.folder), self.to, self.out, self.overwrite))
             return 0
-        from stagescope.reporting.exporting import noted_export
+        from stagescope.reporting import exporting
 
-        path, notes = noted_export(self.folder, self.to, self.out, derived=self.derived, overwrite=self.overwrite)
-        print(path)
+        notes: list[str] = []
+        chosen: Any = {"derived": self.derived, "overwrite": self.overwrite}
+        print(exporting.export(self.folder, self.to, self.out, **chosen, said=notes.append))
         for note in notes:
             print(printable(f"note: {note}"), file=sys.stderr)
         return 0
@@ -221,3 +243,146 @@ def report_run(made: Any, quiet: bool, as_json: bool) -> int:
     if not made.done:
         print(printable(f"stagescope: {made.status}: {made.reason}"), file=sys.stderr)
     return 0 if made.done else 1
+
+
+class Fork(Command):
+    """A new run, bitwise a stored one up to one of its frames; then with other options, frozen blocks, or a push."""
+
+    folder: RunFolder
+    at: str = Field(description="where: t=120, step=4000 or frame=17; between two frames it is the first")
+    out: Annotated[Path, OUT] = Field(description="folder of the new run")
+    until: float | None = Field(None, description="end of a flow; default: that of the old run")
+    steps: int | None = Field(None, description="number of all steps, those before the fork too; default: that of the old run")
+    set: tuple[str, ...] = Field(
+        (), description="options of the motion after the fork: lr=.05 momentum=.5 clip=1 optimizer=adam rtol=1e-8 rates.WQ=2"
+    )
+    freeze: tuple[str, ...] = Field((), description="blocks of parameters that stay as they are at the fork")
+    perturb: float | None = Field(None, description="how far to push the parameters at the fork: a distance")
+    along: int = Field(1, description="direction of the push: 1 grows fastest there, 2 comes next")
+    objective: OwnObjective = OWN_OBJECTIVE
+    overwrite: bool = OVERWRITE
+    quiet: bool = NO_SUMMARY
+    json_: Json = AS_JSON
+
+    def run(self) -> int:
+        from stagescope.papers.fork import fork
+        from stagescope.papers.fork_difference import fork_difference
+        from stagescope.runs.store import load
+
+        parent, names = load(self.folder), ("at", "out", "until", "steps", "freeze", "perturb", "along", "overwrite")
+        chosen: Any = {name: getattr(self, name) for name in names}
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", UserWarning)
+            made = fork(parent, objective(self.objective), changes=_changes(self.set), progress=self.progress, **chosen)
+        notes = [str(each.message) for each in heard if issubclass(each.category, UserWarning)]
+        if self.json_:
+            print_json({**info(made), "notes": notes, "difference": fork_difference(parent, made).json()})
+        else:
+            for note in notes:
+                print(printable(f"note: {note}"), file=sys.stderr)
+            if not self.quiet:
+                print(printable(str(fork_difference(parent, made))), outcome(made), sep="\n")
+        return report_run(made, quiet=True, as_json=False)
+
+
+def _changes(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in given:
+        name, equal, value = word.partition("=")
+        if not (name and equal and value):
+            raise InputError(f"--set {word} names no value; write it as lr=0.05")
+        if name in found:
+            raise InputError(f"--set gives {name} twice; give it once")
+        found[name] = value
+    return found
+
+
+class Import(Command):
+    """Make a run of somebody else's training: of a folder of checkpoints, or of a TensorBoard log directory.
+
+    Checkpoints are loaded one by one and looked at on --probe; --model and --tokenizer are needed where the folder has no
+    config.json and tokenizer.json of transformers. Of a log directory the scalars are read, as curves with stages.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    out: Annotated[Path, OUT] = Field(description="folder of the new run")
+    probe: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = Field(
+        None, description="checkpoints: a text to look at the model on, or @FILE; a .npy or .json FILE holds token ids"
+    )
+    model: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FACTORY")] = Field(
+        None, description="checkpoints: a function of a Python module that makes the model"
+    )
+    tokenizer: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = Field(None, description="checkpoints: a tokenizer.json")
+    run_: Annotated[str | None, tyro.conf.arg(name="run")] = Field(
+        None, description="logs: which run, where there are several below the folder: its path from there"
+    )
+    loss: str | None = Field(None, description="logs: the tag that is the loss; default: the one called so, held-out first")
+    tags: str = Field("*", description="logs: pattern of the tags to read, such as 'train/*'")
+    overwrite: bool = OVERWRITE
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
+
+    def run(self) -> int:
+        from stagescope.watching.logs import event_files, from_tensorboard
+
+        if not self.folder.is_dir():
+            what = "is a file" if self.folder.exists() else "does not exist"
+            raise InputError(f"{self.folder} {what}; give the folder that holds the event files or the checkpoints")
+        if event_files(self.folder) and self.probe is None:
+            made = from_tensorboard(self.folder, self.run_, self.loss, self.tags).save(self.out, self.overwrite)
+        else:
+            made = self._checkpoints()
+        if self.json_:
+            print_json(info(made))
+        else:
+            # What was read, what to know of it, and what to do next.
+            source: dict[str, Any] = made.spec["source"]
+            curves = [name for name in made.series if name != made.clock]
+            shown = ", ".join(curves[:8]) + (f" and {len(curves) - 8:,} more" if len(curves) > 8 else "")
+            frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'}"
+            print(printable(f"{frames} to {made.clock} = {made.time[-1]:.6g}; {len(curves):,} curves: {shown}"))
+            print_notes(source.get("notes", ()))
+            print(f"next: stagescope stages {made.path}  |  stagescope report {made.path}")
+        return 0
+
+    def _checkpoints(self) -> "StoredRun":
+        from stagescope.watching.folders import checkpoints
+
+        try:
+            checkpoints(self.folder)
+        except InputError:
+            if any(self.folder.iterdir()) and self.probe is not None:
+                raise
+            raise InputError(
+                f"{self.folder} holds nothing that can be imported: no event files of TensorBoard (events.out.tfevents.*) and no"
+                " checkpoints such as checkpoint-500, step1000 or ckpt_200.pt"
+            ) from None
+        if self.probe is None:
+            raise InputError("checkpoints are looked at on a text; give it as --probe TEXT, or --probe @FILE")
+        from stagescope.watching.checkpoints import read_checkpoints
+
+        return read_checkpoints(
+            self.folder,
+            probe=_probe(self.probe),
+            out=self.out,
+            model=self.model,
+            tokenizer=self.tokenizer,
+            overwrite=self.overwrite,
+            progress=self.progress,
+        )
+
+
+def _probe(given: str) -> Any:
+    """A text, the text of a file, or token ids in a file."""
+    if not given.startswith("@"):
+        return given
+    path = Path(given[1:])
+    try:
+        if path.suffix == ".npy":
+            import numpy as np
+
+            return np.load(path, allow_pickle=False)
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text) if path.suffix == ".json" else text
+    except (OSError, ValueError) as error:
+        raise InputError(f"the probe {path} cannot be read: {message(error)}") from None

@@ -7,11 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 from pydantic import Field
 
-from stagescope.cli.answers import open_page
-from stagescope.cli.command import OUT, OWN_CLAIMS, Arguments, Command, OwnClaims, print_json, print_notes
+from stagescope.cli.command import (
+    AS_JSON,
+    NO_SUMMARY,
+    OUT,
+    OWN_CLAIMS,
+    Arguments,
+    Command,
+    Json,
+    OwnClaims,
+    open_page,
+    print_json,
+    print_notes,
+)
 from stagescope.errors import InputError, printable
 from stagescope.options import field_name
-from stagescope.papers.registry import stored_study, study
+from stagescope.papers.registry import study
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep as Table
@@ -48,8 +59,8 @@ class SweepFlags(Arguments):
     retry_failed: bool = Field(False, description="compute points again that failed, diverged or timed out")
     remeasure: bool = Field(False, description="compute points again whose claims, or their rules, have changed since")
     yes: bool = Field(False, description="more than a million points are meant")
-    quiet: bool = Field(False, description="no progress, no summary")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+    quiet: bool = NO_SUMMARY
+    json_: Json = AS_JSON
 
 
 class Sweep(Command):
@@ -67,42 +78,12 @@ class Sweep(Command):
         names = ("out", "table", "seeds", "measure", "claims", "refine", "refine_by", "workers", "scheduler")
         names += ("timeout", "keep_runs", "retry_failed", "remeasure", "yes")
         given = {name: getattr(flags, name) for name in names}
-        shown = False if flags.quiet or flags.json_ else None
-        made = sweep(flags.study_name, flags.preset, grid=_grids(flags.grid), progress=shown, **given, **options)
+        made = sweep(flags.study_name, flags.preset, grid=_grids(flags.grid), progress=flags.progress, **given, **options)
         if flags.json_:
             print_json(_facts(made))
         elif not flags.quiet:
             _print_outcome(made)
         return 1 if made.rows and len(made.failed) == len(made) else 0
-
-
-class Recreate(Command):
-    """Compute the run of one row of a sweep again, from its config, and store it."""
-
-    folder: SweepFolder
-    at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = Field(
-        (), description="where: a value for every swept option that has several"
-    )
-    seed: int | None = Field(None, description="which seed of the cell; default: its first")
-    out: Annotated[Path, OUT] = Field(description="folder of the run")
-    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
-    quiet: bool = Field(False, description="no progress bar, no summary")
-
-    def run(self) -> int:
-        from stagescope.cli.run_commands import report_run
-        from stagescope.sweeping.axes import checked
-        from stagescope.sweeping.table import load_sweep
-
-        found = load_sweep(self.folder)
-        at = {}
-        for name, text in _grids(self.at).items():
-            if name in {axis.name for axis in found.axes}:
-                text = checked(stored_study(found.plan.study), name, [text])[0]
-            at[name] = text
-        made = found.recreate(
-            found.find(at, self.seed), self.out, overwrite=self.overwrite, progress=False if self.quiet else None
-        )
-        return report_run(made, self.quiet, as_json=False)
 
 
 class Diagram(Command):
@@ -172,21 +153,16 @@ def _facts(made: "Table") -> dict[str, Any]:
 
 def _print_outcome(made: "Table") -> None:
     """How many rows there are, which failed and why, and what to do next."""
-    from stagescope.sweeping import notes
-    from stagescope.sweeping.rows import outcome
+    from stagescope.sweeping.rows import counted, outcome
 
     failed = f", {len(made.failed)} failed" if made.failed else ""
-    size = f"{notes.count(len(made), 'row')} in {notes.count(len(made.cells), 'cell')}"
+    size = f"{counted(len(made), 'row')} in {counted(len(made.cells), 'cell')}"
     print(f"{made.folder}: {size}{failed}; {made.folder / 'table.csv'}")
     reasons = Counter(outcome(row["status"], row["reason"]) for row in made.failed)
     for reason, count in reasons.most_common(3):
         print(printable(f"{count} {reason}"))
     if len(reasons) > 3:
-        print(f"and {notes.count(len(reasons) - 3, 'other reason')}, in the table")
-    if remark := notes.same_seeds(made):
-        print(remark)
-    names = [axis.name for axis in made.axes if len(axis.values) > 1]
-    color = notes.first_column(made)
-    if names and color:
+        print(f"and {counted(len(reasons) - 3, 'other reason')}, in the table")
+    if names := [axis.name for axis in made.axes if len(axis.values) > 1]:
         upwards = f" --y {names[1]}" if len(names) > 1 else ""
-        print(f"next: stagescope diagram {made.folder} --x {names[0]}{upwards} --color {color}")
+        print(f"next: stagescope diagram {made.folder} --x {names[0]}{upwards}")

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from stagescope.detect.events import crossing, first_crossing
-from stagescope.detect.slopes import PEAKS, local_slopes
 from stagescope.detect.stage import Event
+from stagescope.detect.transitions import PEAKS, local_slopes
 from stagescope.errors import InputError
 
 
@@ -126,7 +126,21 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
         i = int(inside[np.argmin(np.abs(slope[inside]))])
         near = bool(abs(curve[i] - below) <= PLATEAU.close * (above - below))
         rests = None if stop is None else valley(clock, curve, when, j)
-        found.append(Plateau(j, float(clock[i]), float(curve[i]), float(below), _drift(clock, curve, i), near, rests))
+        # Least-squares slope of the curve in ln t around a frame.
+        logs, count, side = np.log(clock), len(clock), PLATEAU.side
+        around = np.abs(logs - logs[i]) <= PLATEAU.window / 2
+        around[max(0, min(i - side, count - 2 * side - 1)) : max(i + side, 2 * side) + 1] = True
+        found.append(
+            Plateau(
+                j,
+                float(clock[i]),
+                float(curve[i]),
+                float(below),
+                float(np.polyfit(logs[around] - logs[i], curve[around], 1)[0]),
+                near,
+                rests,
+            )
+        )
     return tuple(found)
 
 
@@ -163,14 +177,6 @@ def _steeper(fall: np.ndarray, error: np.ndarray, low: int, side: slice) -> bool
     top = int(np.argmax(fall[side])) + (side.start or 0)
     apart = fall[top] - fall[low]
     return bool(fall[top] >= PEAKS.ratio * fall[low] and apart >= PLATEAU.errors * np.hypot(error[top], error[low]) and apart > 0)
-
-
-def _drift(clock: np.ndarray, curve: np.ndarray, i: int) -> float:
-    """Least-squares slope of the curve in ln t around a frame."""
-    logs, count, side = np.log(clock), len(clock), PLATEAU.side
-    around = np.abs(logs - logs[i]) <= PLATEAU.window / 2
-    around[max(0, min(i - side, count - 2 * side - 1)) : max(i + side, 2 * side) + 1] = True
-    return float(np.polyfit(logs[around] - logs[i], curve[around], 1)[0])
 
 
 def _steps(levels: np.ndarray) -> list[tuple[float, float]]:

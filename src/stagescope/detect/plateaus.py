@@ -39,16 +39,14 @@ def read_curves(clock: str, series: Mapping[str, np.ndarray]) -> list[str]:
     return sorted(found, key=lambda name: name != "loss")
 
 
-def curve_transitions(
-    time: np.ndarray, curve: np.ndarray, limits: Limits = LIMITS, rules: Rules = RULES
-) -> tuple[Transition, ...]:
+def curve_transitions(time: np.ndarray, curve: np.ndarray, rules: Rules = RULES) -> tuple[Transition, ...]:
     """The transitions of one recorded curve; an interval is at least as wide as the records around it."""
     good = np.isfinite(curve)
     time, curve = time[good], curve[good].astype(float)
-    chosen = thinned(time, limits.records)
+    chosen = thinned(time, LIMITS.records)
     time, curve = time[chosen], curve[chosen]
     size = float(np.max(np.abs(curve), initial=0.0))
-    scale = size if size and not 1 / limits.large < size < limits.large else 1.0
+    scale = size if size and not 1 / LIMITS.large < size < LIMITS.large else 1.0
     found = transitions(time, curve / scale, rules)
     return tuple(_widened(replace(each, amplitude=each.amplitude * scale), time) for each in found)
 
@@ -68,21 +66,21 @@ def thinned(time: np.ndarray, most: int) -> np.ndarray:
     return np.unique(np.clip(np.concatenate([*places, [0, len(time) - 1]]), 0, len(time) - 1))
 
 
-def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray], limits: Limits = LIMITS) -> dict[str, str]:
+def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray]) -> dict[str, str]:
     """What a reader must know of the curves that were read: records left out, and curves left out."""
     names = read_curves(clock, series)
     notes = {}
-    for name in names[: limits.curves]:
+    for name in names[: LIMITS.curves]:
         good = np.isfinite(series[name])
         said = [] if good.all() else [f"{(~good).sum():,} of {len(time):,} records are not finite and were left out"]
-        if good.sum() > limits.records:
-            said.append(f"{len(thinned(time[good], limits.records)):,} of {good.sum():,} records were fitted")
-        said.extend(_jump(clock, time[good], series[name][good].astype(float), limits))
+        if good.sum() > LIMITS.records:
+            said.append(f"{len(thinned(time[good], LIMITS.records)):,} of {good.sum():,} records were fitted")
+        said.extend(_jump(clock, time[good], series[name][good].astype(float)))
         if said:
             notes[name] = "; ".join(said)
-    if len(names) > limits.curves:
-        notes["curves"] = f"{limits.curves} of {len(names):,} curves were searched for transitions, in the order recorded"
-    if len(time) >= RULES.fewest and np.log((time[-1] + time[-1] / 300) / (time[0] + time[-1] / 300)) < limits.span:
+    if len(names) > LIMITS.curves:
+        notes["curves"] = f"{LIMITS.curves} of {len(names):,} curves were searched for transitions, in the order recorded"
+    if len(time) >= RULES.fewest and np.log((time[-1] + time[-1] / 300) / (time[0] + time[-1] / 300)) < LIMITS.span:
         notes[clock] = (
             f"the records begin at {clock} = {time[0]:.5g} of {time[-1]:.5g}: on the clock ln {clock} they are too near to each"
             f" other to show a transition; count {clock} from the first record"
@@ -90,13 +88,13 @@ def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray], 
     return notes
 
 
-def _jump(clock: str, time: np.ndarray, curve: np.ndarray, limits: Limits) -> Iterator[str]:
+def _jump(clock: str, time: np.ndarray, curve: np.ndarray) -> Iterator[str]:
     """Where most of a curve's way lies between two records: what happens there is not seen."""
     if len(curve) < RULES.fewest or not np.ptp(curve / 2):
         return
     share = np.abs(np.diff(curve / 2)) / np.ptp(curve / 2)  # halves: a range may be too large for a number
     at = int(np.argmax(share))
-    if share[at] >= limits.jump and np.median(share) < limits.jump / 10:
+    if share[at] >= LIMITS.jump and np.median(share) < LIMITS.jump / 10:
         yield (
             f"{share[at]:.0%} of its range lies between the records at {clock} = {time[at]:.5g} and {time[at + 1]:.5g}:"
             " record more often there to see stages in it"
@@ -113,33 +111,36 @@ def loss_stages(
     return replace(Stages.of(status, clock, estimates, stages, notes), transitions=found)
 
 
-def _single(status: str, clock: str, time: np.ndarray, loss: np.ndarray | None, limits: Limits = LIMITS) -> Stage:
+def _single(status: str, clock: str, time: np.ndarray, loss: np.ndarray | None) -> Stage:
     """The one stage of a run in which no transition was found."""
-    start = float(time[0])
-    if loss is None:
-        return Stage("whole run", start, None, "No loss was recorded, so the run is not divided.", facts={"records": len(time)})
-    good = loss[np.isfinite(loss)]
-    facts = {"records": len(good), **_ends(good)}
-    if status in BROKEN:
-        return Stage("whole run", start, None, f"The run {status}: its loss is not searched for transitions.", facts=facts)
-    if len(good) < RULES.fewest:
-        records = f"{len(good)} record{'' if len(good) == 1 else 's'} of the loss"
-        return Stage("whole run", start, None, f"{records}: transitions are searched for in {RULES.fewest} or more.", facts=facts)
-    if good.min() == good.max():
-        return Stage("no transition", start, None, f"The loss is {good[0]:.4g} at every record.", facts=facts)
-    moved = f"The loss goes from {good[0]:.4g} to {good[-1]:.4g}"
-    until, share = _beginning(time[np.isfinite(loss)], good)
-    if share < limits.early:
-        said = f"{moved} without a change that is fast beside the rest of the run."
-        return Stage("no transition", start, None, said, facts=facts)
-    rule = "a change that begins with the first record is no transition, as nothing rests before it"
-    said = f"{moved}, {share:.0%} of that by {clock} = {until:.5g}: {rule}. Later changes are not fast beside the rest."
-    return Stage("no transition", start, None, said, facts={**facts, "early": share})
+    facts: dict[str, float | None] = {"records": len(time)}
+    name, said = "whole run", "No loss was recorded, so the run is not divided."
+    good = np.zeros(0) if loss is None else loss[np.isfinite(loss)]
+    if loss is not None:
+        facts = {"records": len(good), **_ends(good)}
+        if status in BROKEN:
+            said = f"The run {status}: its loss is not searched for transitions."
+        elif len(good) < RULES.fewest:
+            records = f"{len(good)} record{'' if len(good) == 1 else 's'} of the loss"
+            said = f"{records}: transitions are searched for in {RULES.fewest} or more."
+        elif good.min() == good.max():
+            name, said = "no transition", f"The loss is {good[0]:.4g} at every record."
+        else:
+            name, moved = "no transition", f"The loss goes from {good[0]:.4g} to {good[-1]:.4g}"
+            until, share = _beginning(time[np.isfinite(loss)], good)
+            said = f"{moved} without a change that is fast beside the rest of the run."
+            if share >= LIMITS.early:
+                rule = "a change that begins with the first record is no transition, as nothing rests before it"
+                said = (
+                    f"{moved}, {share:.0%} of that by {clock} = {until:.5g}: {rule}. Later changes are not fast beside the rest."
+                )
+                facts["early"] = share
+    return Stage(name, float(time[0]), None, said, facts=facts)
 
 
-def _beginning(time: np.ndarray, loss: np.ndarray, limits: Limits = LIMITS) -> tuple[float, float]:
+def _beginning(time: np.ndarray, loss: np.ndarray) -> tuple[float, float]:
     """The last record in the beginning of a run, and the share of the way from the first loss to the last made by it."""
-    at = int(np.searchsorted(time, time[0] + limits.beginning * (time[-1] - time[0]), side="right")) - 1
+    at = int(np.searchsorted(time, time[0] + LIMITS.beginning * (time[-1] - time[0]), side="right")) - 1
     way = float(loss[-1] / 2 - loss[0] / 2)  # halves: a range may be too large for a number
     return float(time[at]), float((loss[at] / 2 - loss[0] / 2) / way) if way else 0.0
 
@@ -163,11 +164,11 @@ def _between(time: np.ndarray, loss: np.ndarray, steps: list[Transition]) -> Ite
     yield replace(_plateau(f"plateau {len(steps) + 1}", begin, float(time[-1]), time, loss), stop=None)
 
 
-def transition_spans(time: np.ndarray, steps: list[Transition], limits: Limits = LIMITS) -> list[tuple[float, float]]:
+def transition_spans(time: np.ndarray, steps: list[Transition]) -> list[tuple[float, float]]:
     """From where to where each transition lasts on the clock u; where two would overlap, they share by their widths."""
     last = float(time[-1])
     centres, widths = np.log([step.t + last / 300 for step in steps]), np.array([step.width for step in steps])
-    low, high = centres - limits.half * widths, centres + limits.half * widths
+    low, high = centres - LIMITS.half * widths, centres + LIMITS.half * widths
     for i in range(len(steps) - 1):
         if high[i] > low[i + 1]:
             share = widths[i] / (widths[i] + widths[i + 1])

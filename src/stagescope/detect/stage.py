@@ -11,13 +11,7 @@ BROKEN = ("diverged", "failed")
 """Statuses of a run whose numbers broke down: its events are not to be believed."""
 
 
-_WORDS = {
-    "reached": "reached",
-    "not reached": "not reached",
-    "at the start": "there at the start",
-    "unreliable": "not reliable",
-    "not counted": "not counted",
-}
+_WORDS = {"at the start": "there at the start", "unreliable": "not reliable"}
 
 
 def span_text(low: float, high: float, between: str = ", ") -> str:
@@ -57,7 +51,7 @@ class Event:
     @property
     def words(self) -> str:
         """The state as people say it."""
-        return _WORDS[self.state]
+        return _WORDS.get(self.state, self.state)
 
     def __str__(self) -> str:
         if self.time is None:
@@ -136,7 +130,10 @@ class Stages:
     transitions: tuple[tuple[str, Transition], ...] = ()
 
     def __post_init__(self) -> None:
-        given = {name: self.estimates.get(name) or _plain_event(when) for name, when in self.events.items()}
+        given = {
+            name: self.estimates.get(name) or (Event.missing() if when is None else Event(when))
+            for name, when in self.events.items()
+        }
         if self.status in BROKEN:
             why = f"the run {self.status}"
             given = {name: Event.missing("unreliable", why) if at.time is not None else at for name, at in given.items()}
@@ -199,7 +196,3 @@ class Stages:
             "transitions": [{"curve": curve, **asdict(found)} for curve, found in self.transitions],
             "notes": dict(self.notes),
         }
-
-
-def _plain_event(when: float | None) -> Event:
-    return Event.missing() if when is None else Event(when)

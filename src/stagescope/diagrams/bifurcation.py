@@ -2,7 +2,6 @@
 
 import base64
 import html
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -13,12 +12,12 @@ import numpy as np
 
 import stagescope
 from stagescope.errors import InputError
-from stagescope.landscape.branch import Branch, BranchPoint, Crossing
+from stagescope.landscape.continuation import Branch, BranchPoint, Crossing
 from stagescope.reporting.bundle import viewer_style
 from stagescope.reporting.page import GENERATOR, policy
 from stagescope.reporting.report import html_target
 from stagescope.runs.files import publish, store_errors
-from stagescope.views.figure import COLORS, FORMATS, MARK, STYLE, check_replaceable
+from stagescope.views.figure import COLORS, FORMATS, check_replaceable, pictures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,24 +55,11 @@ def draw_branch(branch: Branch, path: Path, *, title: str, over: str) -> Path:
     kind = path.suffix.lower().lstrip(".")
     with store_errors(path):
         if kind in FORMATS:
-            publish(path, _picture(branch, title, over, kind))
+            publish(path, pictures(lambda: _drawn(branch, title, over), [kind])[kind])
         else:
-            publish(path, _page(branch, title, over, _picture(branch, "", over, "svg")).encode())
+            picture = pictures(lambda: _drawn(branch, "", over), ["svg"])["svg"]
+            publish(path, _page(branch, title, over, picture).encode())
     return path
-
-
-def _picture(branch: Branch, title: str, over: str, kind: str) -> bytes:
-    import matplotlib
-    from matplotlib import pyplot
-
-    matplotlib.use("Agg")
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
-        drawing = _drawn(branch, title, over)
-        pyplot.close(drawing)
-        undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
-        drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))
-    return buffer.getvalue()
 
 
 def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
@@ -93,7 +79,10 @@ def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
         _mark(panels, names, points, crossing, place)
     _rate_panel(panels[-1], points, parts)
     panels[-1].set_xlabel(over)
-    _legend(drawing, len(_heights(points[0], names[0])))
+    curves = len(_heights(points[0], names[0]))
+    handles = [_handle(_colour(place), f"token {place}") for place in range(curves)] if 1 < curves <= len(COLORS) else []
+    styles = [_handle(INK, "stable inside its model"), _handle(INK, "unstable", "--")]
+    drawing.legend(handles=[*styles, *handles], loc="outside lower left", ncols=3)
     panels[0].set_title(title, loc="left")
     return drawing
 
@@ -104,12 +93,6 @@ def _colour(place: int) -> str:
 
 def _heights(point: BranchPoint, name: str) -> tuple[float, ...]:
     return (point.loss,) if name == "loss" else point.measures[name]
-
-
-def _legend(drawing: "Drawing", curves: int) -> None:
-    handles = [_handle(_colour(place), f"token {place}") for place in range(curves)] if 1 < curves <= len(COLORS) else []
-    styles = [_handle(INK, "stable inside its model"), _handle(INK, "unstable", "--")]
-    drawing.legend(handles=[*styles, *handles], loc="outside lower left", ncols=3)
 
 
 def _mark(panels: Sequence["Axes"], names: Sequence[str], points: Sequence[BranchPoint], crossing: Crossing, row: int) -> None:

@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stagescope.diagrams.boundaries import boundary_line, find_boundary
-from stagescope.diagrams.curves import draw_curves
-from stagescope.diagrams.maps import draw_maps
-from stagescope.diagrams.numbers import numbers
+from stagescope.diagrams.ink import draw_curves, draw_maps
+from stagescope.diagrams.numbers import Selection, boundary_line, find_boundary, numbers, select
 from stagescope.diagrams.page import diagram_page
-from stagescope.diagrams.selection import Selection, select
 from stagescope.errors import InputError
 from stagescope.markup import block, note, title
 from stagescope.reporting.report import html_target

@@ -3,10 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from stagescope.diagrams.selection import Selection
+import numpy as np
+
+from stagescope.diagrams.areas import Ruler
 from stagescope.diagrams.texts import (
     START_PARTS,
     clock_notes,
@@ -18,13 +21,113 @@ from stagescope.diagrams.texts import (
     none_word,
     state_notes,
 )
-from stagescope.errors import InputError
-from stagescope.sweeping.axes import Axis, Value
-from stagescope.sweeping.columns import CLOCKED, Column
+from stagescope.errors import InputError, unknown
+from stagescope.papers.registry import studies
+from stagescope.papers.study import Boundary
+from stagescope.sweeping.axes import Axis, Scale, Value
+from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, LAST_STAGE, Column, summarised
+from stagescope.sweeping.plan import color_of
 from stagescope.sweeping.rows import Row, outcome, reached_end
-from stagescope.sweeping.statistics import CONFIDENCE, summarised
-from stagescope.sweeping.table import Sweep
+from stagescope.sweeping.table import PREFIX, Sweep, same
 from stagescope.views.figure import Numbers
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Axes across and up, the column that gives the colour, and where it cuts the other axes."""
+
+    x: str
+    y: str | None
+    color: str
+    at: Mapping[str, Value]
+
+
+def select(sweep: Sweep, x: str, y: str | None, color: str | None, at: Mapping[str, Any]) -> Selection:
+    """The selection, checked; errors name what is wrong and the nearest thing that exists."""
+    if not len(sweep):
+        raise InputError(f"{sweep.folder}: the sweep has no row yet, so there is nothing to draw; continue it first")
+    names = [axis.name for axis in sweep.axes]
+    x, y = _axis_name(sweep, x), None if y is None else _axis_name(sweep, y)
+    at = {_axis_name(sweep, name): value for name, value in at.items()}
+    if x == y:
+        raise InputError(f"x and y are both {x}; choose two axes, or x alone for a curve (axes: {', '.join(names)})")
+    for name in at:
+        if name in (x, y):
+            raise InputError(f"{name} is drawn as an axis, so it cannot be cut at {at[name]}; leave one of the two out")
+    return Selection(x, y, _color(sweep, color), {name: _match(sweep, name, value) for name, value in at.items()})
+
+
+def _axis_name(sweep: Sweep, name: str) -> str:
+    """An axis as the sweep spells it; the command line may write init-scale for init_scale."""
+    names = [axis.name for axis in sweep.axes]
+    for spelled in (name, name.replace("-", "_")):
+        if spelled in names:
+            return spelled
+    if name in sweep.columns:
+        raise InputError(f"{name} is a result, not an axis of this sweep; axes: {', '.join(names)} (--color {name} shows it)")
+    raise unknown("axis of this sweep", name, names)
+
+
+def _color(sweep: Sweep, color: str | None) -> str:
+    """The column given; by default that of a named sweep, else the last stage of runs, else how they ended."""
+    if color is None:
+        color = color_of(sweep.plan.study, sweep.plan.preset)  # the column that answers the question of a named sweep
+        if color in sweep.columns:
+            return color
+        last = sweep.column_of(LAST_STAGE)
+        return LAST_STAGE if any(last.reading(row).lack is None for row in sweep.rows) else "status"
+    if color not in sweep.columns and len(sweep.failed) == len(sweep) and not color.startswith(PREFIX):
+        raise InputError(f"every run of this sweep failed, so there is no {color}; --color status or --color reason shows how")
+    sweep.column_of(color)
+    return color
+
+
+def _match(sweep: Sweep, name: str, value: Any) -> Value:
+    """The value of an axis that a person means, who may have typed a number with fewer digits."""
+    known = list(dict.fromkeys(row["at"][name] for row in sweep.rows))
+    for each in known:
+        if each == value or str(each).lower() == str(value).lower():
+            return each
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise unknown(f"value of {name}", str(value), map(str, known)) from None
+    numbers = [each for each in known if isinstance(each, int | float) and not isinstance(each, bool)]
+    near = sorted(numbers, key=lambda each: abs(each - number))[:5]
+    if near and same(near[0], number):
+        return near[0]
+    raise InputError(f"no cell has {name} = {value}; the nearest have {', '.join(f'{each:.6g}' for each in sorted(near))}")
+
+
+PLACES = 80
+"""Points of a line, at equal distances along its first axis."""
+
+
+def find_boundary(sweep: Sweep, chosen: Selection, name: str) -> Boundary:
+    """The boundary of that name, refused where the study has none, or where the diagram has other axes."""
+    known = studies()[sweep.plan.study].boundaries if sweep.plan.study in studies() else {}
+    if not known:
+        raise InputError(f"the study {sweep.plan.study} has no boundaries; leave --boundary {name} out")
+    if name not in known:
+        raise unknown(f"boundary of {sweep.plan.study}", name, known)
+    found = known[name]
+    if {chosen.x, chosen.y} != set(found.axes):
+        drawn = chosen.x if chosen.y is None else f"{chosen.x} and {chosen.y}"
+        raise InputError(
+            f"the boundary {name} is a line over {' and '.join(found.axes)}, and this diagram is over {drawn}; "
+            f"draw one with --x {found.axes[0]} --y {found.axes[1]}"
+        )
+    return found
+
+
+def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, Any]) -> dict[str, Any]:
+    """The line in one panel: values of both axes by name, None where there is no such place, and its title."""
+    axis = next(axis for axis in sweep.axes if axis.name == boundary.axes[0])
+    ruler = Ruler(Scale(axis.kind, axis.values))
+    values = [ruler.value(float(place)) for place in np.linspace(*ruler.reach, PLACES)]
+    found = boundary.line({**sweep.plan.fixed, **at}, values)
+    return {"name": name, "title": boundary.title, boundary.axes[0]: values, boundary.axes[1]: found}
+
 
 MOST_PANELS = 6
 MOST_SERIES = 7

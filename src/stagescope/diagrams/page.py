@@ -1,29 +1,79 @@
 """The page of a sweep: its whole table, and a viewer that draws any column over any axes (`viewer/diagram.js`)."""
 
-import shlex
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 import stagescope
-from stagescope.diagrams.areas import Ruler
-from stagescope.diagrams.cells import all_areas, statistics
-from stagescope.diagrams.numbers import EMPTY, ranked
-from stagescope.diagrams.selection import Selection
+from stagescope.diagrams.areas import Rect, Ruler, areas
+from stagescope.diagrams.numbers import EMPTY, Selection, cell_of, disagree, ranked
 from stagescope.diagrams.texts import clock_notes, clocks_of, fixed_text, known_until, lack_text, none_word, state_notes
 from stagescope.papers.registry import studies, tags
-from stagescope.reporting.blocks import Blocks
-from stagescope.reporting.bundle import viewer_script, viewer_style
+from stagescope.reporting.bundle import Blocks, viewer_script, viewer_style
 from stagescope.reporting.page import document
-from stagescope.reporting.provenance import run_command
+from stagescope.reporting.portrait import run_command
 from stagescope.reporting.words import label
-from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.boxes import Scale
-from stagescope.sweeping.columns import CLOCKED, Column
+from stagescope.sweeping.axes import Axis, Cell, Scale
+from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, Column, Interval
 from stagescope.sweeping.rows import Row, outcome, reached_end
-from stagescope.sweeping.statistics import CONFIDENCE
 from stagescope.sweeping.table import Sweep
+
+LACKS = (None, "failed", *CLOCKED, "none")
+"""Why a cell has no value, by the number that travels; `viewer/sweep.js` has the same list."""
+TORN, START = 8, 16
+"""Added to that number: seeds disagree, the event was there at the start."""
+
+
+def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[str, int], blocks: Blocks) -> dict[str, Any]:
+    """What the cells say in a column; `codes` are the numbers of its words."""
+    said = [cell_of(column, rows) for rows in cells]
+    states = [LACKS.index(one["lack"]) + TORN * disagree(one) + START * bool(one.get("start")) for one in said]
+    found: dict[str, Any] = {"states": blocks.u8(np.array(states, np.uint8))}
+    if column.kind == "word":
+        values = np.array([codes.get(one["value"], -1) for one in said], int)
+        return found | {"values": blocks.i32(values), "shares": _shares([one["shares"] for one in said], codes, blocks)}
+    values = np.array([one["value"] for one in said], float)
+    intervals = np.array([_ends(one["interval"]) for one in said], float)
+    known = not np.all(np.isnan(intervals))
+    return found | {"values": blocks.f64(values), "intervals": blocks.f64(intervals) if known else None}
+
+
+def _ends(interval: Interval | None) -> tuple[float, float]:
+    if interval is None:
+        return np.nan, np.nan
+    return interval[0], np.inf if interval[1] is None else interval[1]
+
+
+def _shares(said: Sequence[Mapping[str, Any]], codes: Mapping[str, int], blocks: Blocks) -> dict[str, Any] | None:
+    """Cell, word, share and its interval, the largest first, where a cell has several words."""
+    found = [
+        (cell, codes[word], one["share"], *_ends(one["interval"]))
+        for cell, shares in enumerate(said)
+        if len(shares) > 1
+        for word, one in sorted(shares.items(), key=lambda item: -item[1]["share"])
+    ]
+    return blocks.f64(np.array(found, float)) if found else None
+
+
+def all_areas(sweep: Sweep, cells: Sequence[Cell], blocks: Blocks) -> list[dict[str, Any]]:
+    """For every two axes the areas of all cells, each among those of its cut: how many each has, and where they lie."""
+    rulers = [Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes]
+    found = []
+    for x, y in combinations(range(len(rulers)), 2):
+        cuts: dict[Cell, list[Cell]] = {}
+        for cell in cells:
+            cuts.setdefault(tuple(value for i, value in enumerate(cell) if i not in (x, y)), []).append(cell)
+        rects: dict[Cell, list[Rect]] = {}
+        for members in cuts.values():
+            covered = areas(rulers[x], rulers[y], [(cell[x], cell[y]) for cell in members])
+            rects |= {cell: covered.get((cell[x], cell[y]), []) for cell in members}
+        counts = np.array([len(rects[cell]) for cell in cells], int)
+        places = np.array([rect for cell in cells for rect in rects[cell]], float)
+        found.append({"axes": [x, y], "counts": blocks.i32(counts), "rects": blocks.f64(places)})
+    return found
+
 
 GROUPS = ("events", "starts", "durations", "verdicts", "numbers")
 """Parts of a row that have a heading of their own on the page."""
@@ -39,7 +89,15 @@ def diagram_page(sweep: Sweep, chosen: Selection, boundary: Mapping[str, Any] | 
     title = f"{sweep.folder.resolve().name}: sweep over {', '.join(axis.name for axis in sweep.axes)}"
     data = page_data(sweep, chosen, title, blocks)
     if boundary is not None:
-        data["boundary"] = _boundary(sweep, boundary)
+        # Names of its two axes, and places along each, None where it has none.
+        axes = {axis.name: Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes if axis.name in boundary}
+        places = [[None if value is None else ruler.place(value) for value in boundary[name]] for name, ruler in axes.items()]
+        data["boundary"] = {
+            "name": label(boundary["name"]),
+            "title": label(boundary["title"]),
+            "axes": [label(name) for name in axes],
+            "places": places,
+        }
     return document(title, data, blocks, [], viewer_script("diagram"), [viewer_style("style", "panels", "diagram")], "diagram")
 
 
@@ -50,6 +108,10 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
     numbers = {cell: i for i, cell in enumerate(sweep.cells)}
     whys = {("", ""): 0}
     study = studies()[sweep.plan.study].title if sweep.plan.study in studies() else ""
+    # How runs ended that did not reach their end; -1 for the others.
+    said = [None if reached_end(row) else outcome(row["status"], row["reason"]) for row in sweep.rows]
+    names = list(dict.fromkeys(one for one in said if one is not None))
+    codes = {name: i for i, name in enumerate(names)}
     return {
         "title": label(title),
         "version": stagescope.__version__,
@@ -65,8 +127,10 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
         "lacks": {lack: lack_text(lack, {}, "") for lack in CLOCKED},
         "clocks": [label(clock) for clock in clocks_of(sweep.rows)],
         "clock_note": label("; ".join(clock_notes(sweep.rows))),
-        "outcomes": _outcomes(sweep.rows, blocks),
-        "recreate": _texts([_recreate(sweep, row) for row in sweep.rows], blocks),
+        "outcomes": {
+            "values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])),
+            "names": list(map(label, names)),
+        },
         "run": _texts([_run(row) for row in sweep.rows], blocks),
         "confidence": CONFIDENCE,
         "start": {
@@ -76,13 +140,6 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
             "at": [[label(name), _word(value)] for name, value in chosen.at.items()],
         },
     }
-
-
-def _boundary(sweep: Sweep, line: Mapping[str, Any]) -> dict[str, Any]:
-    """Names of its two axes, and places along each, None where it has none."""
-    axes = {axis.name: Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes if axis.name in line}
-    places = [[None if value is None else ruler.place(value) for value in line[name]] for name, ruler in axes.items()]
-    return {"name": label(line["name"]), "title": label(line["title"]), "axes": [label(name) for name in axes], "places": places}
 
 
 def _axis(axis: Axis, rows: Sequence[Row]) -> dict[str, Any]:
@@ -133,31 +190,11 @@ def _why(column: Column, row: Row, lack: str | None, whys: dict[Why, int]) -> in
     return whys.setdefault((lack, lack_text(lack, known_until(column, [row]), none_word(column))), len(whys))
 
 
-def _outcomes(rows: Sequence[Row], blocks: Blocks) -> dict[str, Any]:
-    """How runs ended that did not reach their end; -1 for the others."""
-    said = [None if reached_end(row) else outcome(row["status"], row["reason"]) for row in rows]
-    names = list(dict.fromkeys(one for one in said if one is not None))
-    codes = {name: i for i, name in enumerate(names)}
-    return {"values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])), "names": list(map(label, names))}
-
-
-def _recreate(sweep: Sweep, row: dict[str, Any]) -> str:
-    at = shlex.join(f"{name}={value}" for name, value in row["at"].items())
-    folder = shlex.quote(sweep.folder.resolve().name)
-    return f"stagescope recreate {folder} --at {at} --seed {row['seed']} --out {_folder(row)}\n{_opened(row)}"
-
-
 def _run(row: dict[str, Any]) -> str:
+    """Commands that make the run of a row again, and its report."""
     changed = {name: value for name, value in row["config"].items() if value is not None}
-    return f"{run_command(row['study'], changed, row['seed'], _folder(row))}\n{_opened(row)}"
-
-
-def _opened(row: dict[str, Any]) -> str:
-    return f"stagescope report {_folder(row)} --out {_folder(row)}.html --open"
-
-
-def _folder(row: dict[str, Any]) -> str:
-    return f"run-{row['digest'][:8]}"
+    folder = f"run-{row['digest'][:8]}"
+    return f"{run_command(row['study'], changed, row['seed'], folder)}\nstagescope report {folder} --out {folder}.html --open"
 
 
 def _texts(texts: Sequence[str], blocks: Blocks) -> dict[str, Any]:

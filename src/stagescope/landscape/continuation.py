@@ -1,14 +1,290 @@
 """A critical point followed over a number that its loss depends on: the branch, its folds, and where rates cross."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 
-from stagescope.landscape.branch import Branch, Crossing
+from stagescope.errors import InputError
+from stagescope.fields.field import JaxObjective, Objective
+from stagescope.landscape.critical import refine
+from stagescope.landscape.derivatives import DENSE, Derivatives
 from stagescope.landscape.follower import CLOSED, RULE, Follower, Spot, Zeros
-from stagescope.landscape.tracking import Modes, Tracked, inside, outside
+from stagescope.landscape.spectrum import dense_eigen
+from stagescope.params import Params
+
+
+@dataclass(frozen=True)
+class BranchPoint:
+    """A critical point of a branch: `index` directions grow inside the model; `rates` are those of what opens out of it.
+
+    Where the model is whole, `rates` are those of the directions that grow in it. `measures` are curves to draw, by name.
+
+    Examples:
+        >>> point = ss.BranchPoint(0.0, -0.25, 0, (), {}, {}, {"x": np.ones(1)})
+        >>> point.stable
+        True
+    """
+
+    value: float
+    loss: float
+    index: int
+    rates: tuple[float, ...]
+    openings: Mapping[str, tuple[float, ...]]
+    measures: Mapping[str, tuple[float, ...]]
+    params: Mapping[str, np.ndarray]
+
+    @property
+    def stable(self) -> bool:
+        """Whether nothing grows inside the model."""
+        return self.index == 0
+
+    def json(self) -> dict[str, Any]:
+        found = {"value": self.value, "loss": self.loss, "index": self.index, "rates": list(self.rates), "stable": self.stable}
+        found["openings"] = {name: list(rates) for name, rates in self.openings.items()}
+        return found | {name: list(values) for name, values in self.measures.items()}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A place on a branch. `kind` is fold, bifurcation (a rate inside the model is zero), opening (a rate out of it is zero),
+    or order (two kinds of openings are equally fast); `what` names the rates.
+
+    Examples:
+        >>> fold = ss.Crossing(value=0.385, loss=0.083, kind="fold", what="the branch turns back")
+        >>> fold.kind, fold.value
+        ('fold', 0.385)
+    """
+
+    value: float
+    loss: float
+    kind: str
+    what: str
+
+    def json(self) -> dict[str, Any]:
+        return {"value": self.value, "loss": self.loss, "kind": self.kind, "what": self.what}
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Critical points in the order in which they follow each other, folds, and crossings of rates; `notes` say how it ends.
+
+    Examples:
+        >>> def family(v):
+        ...     return ss.JaxObjective(lambda params: (params["x"] ** 4 / 4 - params["x"] ** 2 / 2 - v * params["x"]).sum())
+        >>> branch = ss.continue_point(family, 0.0, {"x": np.ones(1)}, low=-0.2, high=0.2)
+        >>> print(f"{len(branch.folds)} folds, loss {branch.points[0].loss:.3f} at {branch.points[0].value:.2f}")
+        0 folds, loss -0.061 at -0.20
+    """
+
+    points: tuple[BranchPoint, ...]
+    folds: tuple[Crossing, ...]
+    crossings: tuple[Crossing, ...]
+    notes: tuple[str, ...] = ()
+
+    def json(self) -> dict[str, Any]:
+        parts = {name: [each.json() for each in getattr(self, name)] for name in ("points", "folds", "crossings")}
+        return {**parts, "notes": list(self.notes)}
+
+
+FAR = 3.0
+"""How far a critical point may be from the start, in lengths of the start, or of 1 where it is shorter."""
+Compiled = Callable[[np.ndarray, float], Any]
+
+
+class DenseZeros(Zeros):
+    """The zeros of -grad of `family(value)`. Of an orbit the member nearest to the one before is taken.
+
+    A family of losses written in JAX is compiled once, with the value as a number that it reads; one that cannot be traced so
+    is compiled for every value.
+    """
+
+    def __init__(self, family: Callable[[float], Objective], start: Params, value: float) -> None:
+        self.family, self.value = family, value
+        self.near = lru_cache(maxsize=16)(lambda value: _near(family(value), start))
+        near = self.near(value)
+        self.layout, self.roots = near.layout, near.roots
+
+    def start(self, params: Params) -> np.ndarray:
+        """The critical point that least squares on F finds at the first value; one far from the start is refused."""
+        given = self.layout.pack(params)
+        found = refine(self.near(self.value), given)
+        away, most = float(norm(found - given)), FAR * max(float(norm(given)), 1.0)
+        if away > most:
+            raise InputError(f"no critical point is near the start: the nearest found is {away:.3g} away; start nearer to one")
+        return found
+
+    def rows(self, vector: np.ndarray, value: float) -> np.ndarray:
+        return np.array(self._functions[1](vector, value))
+
+    def slopes(self, vector: np.ndarray, value: float) -> np.ndarray:
+        return np.array(self._functions[2](vector, value))
+
+    def spectrum(self, slopes: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
+        found = dense_eigen(slopes, self.roots)
+        return found.values, found.vectors / norm(found.vectors, axis=0)
+
+    def loss(self, vector: np.ndarray, value: float) -> float:
+        return float(self._functions[0](vector, value))
+
+    def params(self, vector: np.ndarray, value: float) -> dict[str, np.ndarray]:
+        return self.layout.unpack(vector)
+
+    @cached_property
+    def _functions(self) -> tuple[Compiled, Compiled, Compiled]:
+        """Loss, F and its Jacobian."""
+        if isinstance(self.family(self.value), JaxObjective):
+            found = self._traced()
+            try:
+                found[1](np.zeros(self.layout.size), self.value)
+                return found
+            except Exception:  # whatever a family raises that needs a number and gets a tracer
+                pass
+
+        def loss(vector: np.ndarray, value: float) -> float:
+            return self.family(value).value(self.layout.unpack(vector))
+
+        return loss, lambda vector, value: self.near(value).law(vector), lambda vector, value: self.near(value).jacobian(vector)
+
+    def _traced(self) -> tuple[Compiled, Compiled, Compiled]:
+        from stagescope.autodiff import jax
+
+        where, shapes = self.layout.slices(), dict(self.layout.shapes)
+
+        def loss(vector: Any, value: Any) -> Any:
+            objective = self.family(value)
+            return objective.loss({name: vector[where[name]].reshape(shapes[name]) for name in shapes}, objective.data)
+
+        def law(vector: Any, value: Any) -> Any:
+            return -jax.grad(loss)(vector, value)
+
+        return jax.jit(loss), jax.jit(law), jax.jit(jax.jacfwd(law))
+
+
+def _near(objective: Objective, start: Params) -> Derivatives:
+    near = Derivatives(objective, start)
+    if near.field.objective is None:
+        raise InputError(f"{type(objective).__name__} is no gradient of a loss; only critical points of losses are continued")
+    if not near.dense:
+        raise InputError(f"the model has {near.layout.size} parameters; critical points are continued up to {DENSE}")
+    return near
+
+
+ZERO = 1e-8
+"""Share of the largest rate inside the model below which a rate has no sign of its own."""
+ALIKE = 0.25
+"""Least product of the cosines between the left and the right directions of a mode at neighbouring points."""
+REST = 100 * RULE.exact
+"""And what is left of F, with room, over the length of the point: along an orbit a rate is as large as that."""
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Rates at one point with their left and right directions as columns: eigenvalues, or singular values.
+
+    A singular value has the sign by which it continues the one before.
+    """
+
+    rates: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    singular: bool
+
+    def after(self, before: "Modes", zero: float) -> "Modes":
+        """The same modes in the order of those before.
+
+        The direction of a rate that is zero may be anything, so the one before is kept. Directions that turn too far between
+        two points decide no sign of a singular value: then that of the rate before is kept.
+        """
+        if not len(self.rates):
+            return self
+        from scipy.optimize import linear_sum_assignment
+
+        along, across = before.left.T @ self.left, before.right.T @ self.right
+        order = linear_sum_assignment(-np.abs(along * across))[1]
+        turns = [np.where(np.diag(each[:, order]) < 0, -1.0, 1.0) for each in (along, across)]
+        unlike = np.abs(np.diag((along * across)[:, order])) < ALIKE
+        if self.singular:
+            turns[1] = np.where(unlike, turns[0] * np.where(before.rates < 0, -1.0, 1.0), turns[1])
+        none = np.abs(self.rates[order]) <= zero
+        left = np.where(none, before.left, self.left[:, order] * turns[0])
+        right = np.where(none, before.right, self.right[:, order] * turns[1])
+        return Modes(self.rates[order] * turns[0] * turns[1], left, right, self.singular)
+
+
+def inside(zeros: Zeros, spot: Spot) -> Modes:
+    """The rates inside the model."""
+    rates, directions = zeros.spectrum(spot.slopes, spot.value)
+    return Modes(rates, directions, directions, singular=False)
+
+
+def outside(zeros: Zeros, spot: Spot) -> dict[str, Modes]:
+    """The rates of what opens, by kind."""
+    found = {}
+    for name, matrix in zeros.openings(spot.vector, spot.value).items():
+        left, rates, right = np.linalg.svd(matrix, full_matrices=False)
+        found[name] = Modes(rates, left, right.T, singular=True)
+    return found
+
+
+class Tracked:
+    """The rates of all points of a branch, mode by mode."""
+
+    def __init__(self, zeros: Zeros, spots: Sequence[Spot]) -> None:
+        self.zeros, self.spots = zeros, list(spots)
+        inner, opened = [inside(zeros, spot) for spot in spots], [outside(zeros, spot) for spot in spots]
+        largest = np.array([np.abs(modes.rates).max(initial=0.0) for modes in inner])
+        self.zero = ZERO * largest + REST / np.array([max(float(norm(spot.vector)), 1e-3) for spot in spots])
+        self.inside = self._ordered(inner)
+        self.outside = {name: self._ordered([each[name] for each in opened]) for name in opened[0]}
+        self.signs = {"": signs(self.inside, self.zero)}
+        self.signs |= {name: signs(modes, self.zero) for name, modes in self.outside.items()}
+
+    def _ordered(self, found: list[Modes]) -> list[Modes]:
+        for i in range(1, len(found)):
+            found[i] = found[i].after(found[i - 1], self.zero[i])
+        return found
+
+    @property
+    def points(self) -> tuple[BranchPoint, ...]:
+        return tuple(self._point(i) for i in range(len(self.spots)))
+
+    def _point(self, i: int) -> BranchPoint:
+        spot = self.spots[i]
+        growing = self.signs[""][i] > 0
+        opened = {name: _fastest(modes[i].rates, self.zero[i]) for name, modes in self.outside.items()}
+        inner = _fastest(self.inside[i].rates[growing], 0.0)
+        rates = tuple(sorted(chain.from_iterable(opened.values()), reverse=True)) if opened else inner
+        return BranchPoint(
+            value=spot.value,
+            loss=self.zeros.loss(spot.vector, spot.value),
+            index=int(np.sum(growing)),
+            rates=rates,
+            openings=opened,
+            measures=self.zeros.measures(spot.vector, spot.value),
+            params=self.zeros.params(spot.vector, spot.value),
+        )
+
+
+def _fastest(rates: np.ndarray, zero: float) -> tuple[float, ...]:
+    sizes = np.sort(np.abs(rates))[::-1]
+    return tuple(float(rate) for rate in sizes if rate > zero)
+
+
+def signs(modes: Sequence[Modes], zero: np.ndarray) -> np.ndarray:
+    """The sign of every mode at every point; where a rate is too small to have one, that of the point before, or after."""
+    rates = np.array([each.rates for each in modes])
+    found = np.where(np.abs(rates) > zero[:, None], np.sign(rates), 0.0)
+    for order in (range(1, len(found)), range(len(found) - 2, -1, -1)):
+        step = 1 if order.step > 0 else -1
+        for i in order:
+            found[i] = np.where(found[i] == 0, found[i - step], found[i])
+    return found
+
 
 SAME = 1e-4
 """Share of the span within which crossings of one kind are one, and the zero of a rate is that of its fold."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.errors import InputError, StagescopeError
 
@@ -87,11 +88,11 @@ class Follower:
             raise InputError(f"the value {value:g} is not between {low:g} and {high:g}: a branch starts inside its range")
         self.zeros, self.low, self.high, self.span = zeros, low, high, high - low
         self.family = False  # whether critical points of equal loss, of one orbit or not, go through a point
-        self.length = max(float(np.linalg.norm(start)), 1e-3)
+        self.length = max(float(norm(start)), 1e-3)
         upwards = np.append(np.zeros(len(start)), 1.0)
         found = self.at_value(start, value, upwards)
         if found is None:
-            speed = float(np.linalg.norm(zeros.rows(start, value)[: len(start)]))
+            speed = float(norm(zeros.rows(start, value)[: len(start)]))
             raise StagescopeError(f"no critical point was found at {value:g}: the search began at |F| = {speed:.1e}")
         self.first = found
 
@@ -116,9 +117,9 @@ class Follower:
         free = right[np.sum(values > RULE.free * values[0]) :]
         along = free.T @ free[:, -1]
         self.family = self.family or len(free) > 1
-        if np.linalg.norm(along) < RULE.level:
+        if norm(along) < RULE.level:
             along = free.T @ (free @ before)
-        along /= max(float(np.linalg.norm(along)), 1e-300)
+        along /= max(float(norm(along)), 1e-300)
         return along if along @ before >= 0 else -along
 
     def at_value(self, vector: np.ndarray, value: float, before: np.ndarray) -> Spot | None:
@@ -162,34 +163,30 @@ class Follower:
             if following is None or following.tangent @ at.tangent < RULE.turn:
                 step /= 2
                 if step < RULE.shortest:
-                    return self._without_stuck(found), f"it could not be followed beyond {at.value:.4g}"
+                    # The points up to the first of the last ones, among which the value does not change.
+                    moving = [abs(spot.value - found[-1].value) > RULE.level * self.span for spot in found]
+                    return found[
+                        : 2 + max((i for i, moves in enumerate(moving) if moves), default=-1)
+                    ], f"it could not be followed beyond {at.value:.4g}"
                 continue
             if not self.low <= following.value <= self.high:
-                return [*found[:-1], *self._to_edge(at, following, step)], ""
+                # The last point, and the one at the edge of the range before the next.
+                edge = self.low if following.value < self.low else self.high
+                share = abs((edge - at.value) / (following.value - at.value))
+                last = self.at_value(at.vector + share * (following.vector - at.vector), edge, at.tangent)
+                return [*found[:-1], *([at] if last is None or share == 0 else [replace(at, step=share * step), last])], ""
             found[-1] = replace(at, step=step)
             found.append(following)
             if len(found) > RULE.loop and self._apart(following, self.first) < step:
                 return found, CLOSED
-            if np.linalg.norm(following.vector) > RULE.far * self.length:
+            if norm(following.vector) > RULE.far * self.length:
                 return found, f"it runs off to infinity near {following.value:.4g}"
             at, step = following, min(1.5 * step, RULE.longest)
         return found, f"it was given up after {RULE.points} points, at {at.value:.4g}"
 
-    def _without_stuck(self, found: list[Spot]) -> list[Spot]:
-        """The points up to the first of the last ones, among which the value does not change."""
-        moving = [abs(spot.value - found[-1].value) > RULE.level * self.span for spot in found]
-        return found[: 2 + max((i for i, moves in enumerate(moving) if moves), default=-1)]
-
-    def _to_edge(self, at: Spot, beyond: Spot, step: float) -> list[Spot]:
-        """The last point, and the one at the edge of the range before the next."""
-        edge = self.low if beyond.value < self.low else self.high
-        share = abs((edge - at.value) / (beyond.value - at.value))
-        last = self.at_value(at.vector + share * (beyond.vector - at.vector), edge, at.tangent)
-        return [at] if last is None or share == 0 else [replace(at, step=share * step), last]
-
     def _apart(self, one: Spot, other: Spot) -> float:
         moved = np.append((one.vector - other.vector) / self.length, (one.value - other.value) / self.span)
-        return float(np.linalg.norm(moved))
+        return float(norm(moved))
 
     def located(self, at: Spot, following: Spot, sign: Callable[[Spot], float]) -> Spot:
         """Where a function of a point changes its sign between two neighbours: regula falsi along the step (Illinois)."""

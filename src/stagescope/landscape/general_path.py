@@ -12,15 +12,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.errors import InputError
 from stagescope.fields.field import Field, Objective, as_field
 from stagescope.landscape.derivatives import DENSE, Derivatives
-from stagescope.landscape.general_walk import Law, Moved, Settled, stayed, walk
-from stagescope.landscape.growth import threshold
+from stagescope.landscape.general_walk import Eigen, Law, Moved, Settled, Tangents, stayed, walk
+from stagescope.landscape.linearise import threshold
 from stagescope.landscape.saddle_path import Leg, Place, SaddlePath, of_two_sizes, unsure
 from stagescope.landscape.spectrum import blocks
-from stagescope.landscape.tangents import Eigen, Tangents
 from stagescope.params import Params
 
 
@@ -69,7 +69,8 @@ def _checked(what: Objective | Field, start: Params) -> Derivatives:
     if field.draw(0) is not None:
         raise InputError("this loss draws a batch for every step, so it has no flow to predict; use it without batches")
     if field.objective is None:
-        name, speed = type(what).__name__, _speed_at_zero(field, start)
+        name = type(what).__name__
+        speed = field.speed(field.rhs({block: np.zeros(np.shape(value)) for block, value in start.items()}))
         drift = f" ({_no_point(speed)})" if speed > RULE.zero else ""
         raise InputError(f"{name} is no gradient of a loss, and a general saddle path needs one{drift}; run it instead")
     near = Derivatives(what, start)
@@ -79,10 +80,6 @@ def _checked(what: Objective | Field, start: Params) -> Derivatives:
     return near
 
 
-def _speed_at_zero(field: Field, start: Params) -> float:
-    return field.speed(field.rhs({name: np.zeros(np.shape(block)) for name, block in start.items()}))
-
-
 def _no_point(speed: float) -> str:
     why = f"the origin is no critical point, |F| = {speed:.2g} there: a start near it moves at once"
     return f"{why} and has no waiting time to predict"
@@ -90,15 +87,15 @@ def _no_point(speed: float) -> str:
 
 def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
     """The critical point that a start is near: the origin, or the one that a search finds from the start."""
-    origin, fast = np.zeros_like(y), float(np.linalg.norm(law.velocity(y)))
-    speed = float(np.linalg.norm(law.velocity(origin)))
+    origin, fast = np.zeros_like(y), float(norm(law.velocity(y)))
+    speed = float(norm(law.velocity(origin)))
     if speed <= RULE.zero and _missed(law, origin, y) <= RULE.near:
         return origin
     found = law.refined(y)
-    if speed <= RULE.zero and np.linalg.norm(found) < np.linalg.norm(y):
+    if speed <= RULE.zero and norm(found) < norm(y):
         _refuse_degenerate(Eigen.of(law.jacobian(origin)))
-    critical = np.linalg.norm(law.velocity(found)) <= RULE.zero
-    away, length = float(np.linalg.norm(y - found)), float(np.linalg.norm(found))
+    critical = norm(law.velocity(found)) <= RULE.zero
+    away, length = float(norm(y - found)), float(norm(found))
     if critical and away < RULE.resolved * length:
         raise InputError(
             f"the start is {away / length:.1g} of its length from a critical point, less than is told from rounding "
@@ -108,25 +105,25 @@ def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
         return found
     if speed > RULE.zero:
         raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it instead")
-    much = float(np.linalg.norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / np.linalg.norm(y))
+    much = float(norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / norm(y))
     raise InputError(f"the start is {much:.3g} times as large as the linear law at the origin reaches; take a smaller start")
 
 
 def _missed(law: Law, point: np.ndarray, y: np.ndarray) -> float:
     """The share of F at y that the linear law at a critical point misses."""
     linear = law.jacobian(point) @ (y - point)
-    size = float(np.linalg.norm(linear))
-    left = float(np.linalg.norm(law.velocity(y) - linear))
+    size = float(norm(linear))
+    left = float(norm(law.velocity(y) - linear))
     return left / size if size > 0 else (0.0 if left == 0 else np.inf)
 
 
 def reach(law: Law, point: np.ndarray, eigen: Eigen, unit: np.ndarray) -> float:
     """The size up to which the linear law holds along a direction."""
     linear = eigen.vectors @ (eigen.rates * (eigen.vectors.T @ unit))
-    speed, size = float(np.linalg.norm(linear)), 100.0
+    speed, size = float(norm(linear)), 100.0
     while size > 1e-12:
         moved = law.velocity(point + size * unit)
-        if np.linalg.norm(moved - size * linear) <= RULE.linear * size * speed:
+        if norm(moved - size * linear) <= RULE.linear * size * speed:
             break
         size /= np.sqrt(2)
     return size
@@ -157,27 +154,21 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
             f"the start moves at once: what decays of it has size {falling:.3g}, {falling / limit:.3g} times as far as the "
             "linear law reaches along what opens; start nearer to the critical point"
         )
-    _refuse_driven(law, point, begin, eigen, size)
+    # what decays of the start drives what grows, at second order; it must be small beside what grows of the start itself
+    decays, grows = eigen.rates < -threshold(eigen.largest), eigen.rates > threshold(eigen.largest)
+    rest = begin.within(eigen.vectors[:, decays]).total
+    if rest.any() and size:
+        driven = np.abs(eigen.vectors[:, grows].T @ law.second(point, rest) / 2 / eigen.rates[grows]).max(initial=0.0)
+        if driven > RULE.driven * size:
+            raise InputError(
+                f"what decays of the start, of size {norm(rest):.2g}, drives what grows by {driven / size:.2g} of its size, "
+                "and the linear law leaves that out; take a start with less of it"
+            )
     least, most = (share * limit for share in RULE.etas)
     if 2 * RULE.room * size > most:
         much = f"{2 * RULE.room * size / most:.3g} times the largest that is small beside what opens"
         raise InputError(f"what grows of the start has size {size:.3g}, {much}; take a smaller start")
     return float(np.clip(max(np.sqrt(size * limit), 2 * RULE.room * size), least, most))
-
-
-def _refuse_driven(law: Law, point: np.ndarray, begin: Tangents, eigen: Eigen, size: float) -> None:
-    """What decays of the start drives what grows, at second order; it must be small beside what grows of the start itself."""
-    decays = eigen.rates < -threshold(eigen.largest)
-    rest = begin.within(eigen.vectors[:, decays]).total
-    if not rest.any() or size == 0:
-        return
-    grows = eigen.rates > threshold(eigen.largest)
-    driven = np.abs(eigen.vectors[:, grows].T @ law.second(point, rest) / 2 / eigen.rates[grows]).max(initial=0.0)
-    if driven > RULE.driven * size:
-        much = (
-            f"what decays of the start, of size {np.linalg.norm(rest):.2g}, drives what grows by {driven / size:.2g} of its size"
-        )
-        raise InputError(f"{much}, and the linear law leaves that out; take a start with less of it")
 
 
 @dataclass(frozen=True)
@@ -235,7 +226,7 @@ class _Path:
         grows = eigen.rates[-1] > threshold(eigen.largest)
         opens, local = (self._blocks(eigen.vectors[:, -1]), float(eigen.rates[-1])) if grows else (None, None)
         beside = Eigen.of(self.law.jacobian(point))
-        critical = np.linalg.norm(self.law.velocity(point)) <= RULE.zero
+        critical = norm(self.law.velocity(point)) <= RULE.zero
         if critical and local is not None and abs(local - beside.rates[-1]) <= RULE.settled * local:
             rates = tuple(float(rate) for rate in beside.rates[::-1] if rate > threshold(beside.largest))
             return _Stop(stop, "saddle", self.law.loss(point), "settled", opens, rates, local)

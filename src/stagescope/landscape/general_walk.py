@@ -9,13 +9,108 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.dynamics.solver import Stopped, between, steps
+from stagescope.landscape.critical import refine
 from stagescope.landscape.derivatives import Derivatives, NotFinite
-from stagescope.landscape.growth import threshold
+from stagescope.landscape.linearise import threshold
 from stagescope.landscape.saddle_path import plain_time
-from stagescope.landscape.search import refine
-from stagescope.landscape.tangents import Eigen, Tangents
+
+TOGETHER = 25.0
+"""E-folds within which deviations are one: a smaller one is still above the rounding of the larger."""
+COUPLING = 1e-9
+"""A part below this share of a deviation is rounding: in its place stands a zero of symmetry."""
+ROUNDING = 1e-13
+"""The same for one step of a product."""
+SAME = 1e-6
+"""Rates closer than this share of the largest are one rate."""
+
+
+@dataclass(frozen=True)
+class Eigen:
+    """A symmetric Jacobian: rates ascending, eigenvectors as columns."""
+
+    rates: np.ndarray
+    vectors: np.ndarray
+
+    @classmethod
+    def of(cls, jacobian: np.ndarray) -> "Eigen":
+        return cls(*np.linalg.eigh((jacobian + jacobian.T) / 2))
+
+    @property
+    def largest(self) -> float:
+        return float(np.abs(self.rates).max(initial=0.0))
+
+    def clusters(self, above: float) -> list[np.ndarray]:
+        """The places of equal rates above a limit, slowest first."""
+        places = np.flatnonzero(self.rates > above)
+        cuts = np.flatnonzero(np.diff(self.rates[places]) > SAME * self.largest) + 1
+        return [each for each in np.split(places, cuts) if each.size]
+
+
+@dataclass(frozen=True)
+class Tangents:
+    """Deviations e^logs units: logarithms (k,) and unit vectors as rows (k, n)."""
+
+    logs: np.ndarray
+    units: np.ndarray
+
+    @classmethod
+    def of(cls, vector: np.ndarray) -> "Tangents":
+        """One deviation; squares of its entries may underflow."""
+        top = float(np.abs(vector).max(initial=0.0))
+        if top == 0:
+            return cls(np.zeros(0), np.zeros((0, len(vector))))
+        length = float(norm(vector / top))
+        return cls(np.array([np.log(top) + np.log(length)]), (vector / top / length)[None])
+
+    @property
+    def top(self) -> float:
+        return float(self.logs.max(initial=-np.inf))
+
+    @property
+    def total(self) -> np.ndarray:
+        return np.exp(self.logs) @ self.units
+
+    def without(self, place: int) -> "Tangents":
+        return Tangents(np.delete(self.logs, place), np.delete(self.units, place, axis=0))
+
+    def plus(self, other: "Tangents") -> "Tangents":
+        return Tangents(np.append(self.logs, other.logs), np.vstack([self.units, other.units]))
+
+    def carried(self, law: Eigen, h: float) -> "Tangents":
+        """After a time h under a constant law, each for itself."""
+        if not self.logs.size:
+            return self
+        parts = self.units @ law.vectors
+        parts[np.abs(parts) < ROUNDING] = 0.0
+        folds = law.rates * h
+        shift = np.max(np.where(parts != 0, folds, -np.inf), axis=1)
+        moved = parts * np.exp(np.minimum(folds - shift[:, None], 0.0))
+        length = norm(moved, axis=1)
+        return Tangents(self.logs + shift + np.log(length), (moved / length[:, None]) @ law.vectors.T)
+
+    def rates(self, jacobian: np.ndarray) -> np.ndarray:
+        """How fast each grows now."""
+        return np.einsum("ki,ij,kj->k", self.units, jacobian, self.units)
+
+    def within(self, basis: np.ndarray) -> "Tangents":
+        """The parts in the span of orthonormal columns, as few deviations of falling size with the same sum."""
+        parts = self.units @ basis
+        rest = [(log, part) for log, part in zip(self.logs, parts, strict=True) if norm(part) > COUPLING]
+        logs, units = [], []
+        while rest:
+            top = max(log + np.log(norm(part)) for log, part in rest)
+            near = [log + np.log(norm(part)) > top - TOGETHER for log, part in rest]
+            total = np.sum([np.exp(log - top) * part for (log, part), is_near in zip(rest, near, strict=True) if is_near], axis=0)
+            length = float(norm(total))
+            unit = total / length
+            logs.append(top + np.log(length))
+            units.append(unit)
+            later = [(log, part - unit * (unit @ part)) for (log, part), is_near in zip(rest, near, strict=True) if not is_near]
+            rest = [(log, part) for log, part in later if norm(part) > COUPLING]
+        return Tangents(np.array(logs), np.array(units).reshape(len(units), basis.shape[1]) @ basis.T)
 
 
 @dataclass(frozen=True)
@@ -158,7 +253,13 @@ class Stretch:
         self.law, self.tangents, self.goal, self.until = law, tangents, goal, until
         self.left, self.t, self.made = stay.point, stay.stop, Moved()
         self.arrived: np.ndarray | None = None
-        self._begin(stay.point + _opened(law, stay, np.exp(stay.tops[1])))
+        # What has opened at a critical point, with what it drives at second order: (2 rate - J) w = F''[v, v]/2.
+        assert stay.opened is not None
+        assert stay.rate is not None
+        v = np.exp(stay.tops[1]) * stay.opened
+        forcing, gaps = stay.law.vectors.T @ law.second(stay.point, v) / 2, 2 * stay.rate - stay.law.rates
+        driven = np.where(np.abs(gaps) > 0.1 * stay.rate, forcing / np.where(gaps == 0, 1.0, gaps), 0.0)
+        self._begin(stay.point + (v + stay.law.vectors @ driven))
         self.began = tangents.logs
 
     def _begin(self, y: np.ndarray) -> None:
@@ -168,18 +269,18 @@ class Stretch:
 
     @property
     def speed(self) -> float:
-        return float(np.linalg.norm(self.velocity))
+        return float(norm(self.velocity))
 
     @property
     def way(self) -> float:
-        return float(np.linalg.norm(self.y - self.left))
+        return float(norm(self.y - self.left))
 
     def _keep(self) -> None:
         """The path is the base path with what lies beside it: right to first order in this."""
         point = self.y + self.tangents.total
         self.made.time.append(self.t)
         self.made.points.append(point)
-        self.made.speeds.append(float(np.linalg.norm(self.law.velocity(point))))
+        self.made.speeds.append(float(norm(self.law.velocity(point))))
         self.made.losses.append(self.law.loss(point))
         self.made.tops.append(self.tangents.top)
 
@@ -200,8 +301,8 @@ class Stretch:
             if found is not None:
                 self._relax(*found)
                 return
-            if not np.linalg.norm(y) < RULE.off * max(1.0, float(np.linalg.norm(self.left))):
-                self.made.ending = f"the path runs off: at t={plain_time(self.t)} its length is {np.linalg.norm(y):.2g}"
+            if not norm(y) < RULE.off * max(1.0, float(norm(self.left))):
+                self.made.ending = f"the path runs off: at t={plain_time(self.t)} its length is {norm(y):.2g}"
             elif len(self.made.time) > RULE.steps:
                 self.made.ending = f"given up after {RULE.steps} steps of the solver, at t={plain_time(self.t)}"
             elif self._drowned():
@@ -218,7 +319,7 @@ class Stretch:
         ends, velocities = (self.y, y), (self.velocity, velocity)
         if not self.tangents.logs.size:
             return self._moved_to(t, y, velocity, jacobian)
-        parts = int(np.clip(np.ceil(np.linalg.norm(jacobian - self.jacobian, 2) * h / RULE.change), 1, 50))
+        parts = int(np.clip(np.ceil(norm(jacobian - self.jacobian, 2) * h / RULE.change), 1, 50))
         for k in range(parts):
             if parts == 1:
                 middle = self.law.jacobian(between(0.5, h, ends, velocities))
@@ -230,23 +331,21 @@ class Stretch:
             if self.tangents.top >= self.goal:
                 share = min(max((self.goal - before.top) / (self.tangents.top - before.top), 0.0), 1.0)
                 self.tangents = before.carried(eigen, share * h / parts)
-                return self._join((k + share) / parts * h, between((k + share) / parts, h, ends, velocities))
+                # The largest deviation becomes a part of the base path.
+                y = between((k + share) / parts, h, ends, velocities)
+                place, self.t = int(np.argmax(self.tangents.logs)), self.t + ((k + share) / parts * h)
+                unit, size = self.tangents.units[place], float(np.exp(self.tangents.logs[place]))
+                rate = float(unit @ self.law.jacobian(y) @ unit)
+                self.made.joined.append((self.t, rate, unit))
+                self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
+                self._begin(y + size * unit)
+                return True
         return self._moved_to(t, y, velocity, jacobian)
 
     def _moved_to(self, t: float, y: np.ndarray, velocity: np.ndarray, jacobian: np.ndarray) -> bool:
         self.t, self.y, self.velocity, self.jacobian = t, y, velocity, jacobian
         self._keep()
         return False
-
-    def _join(self, used: float, y: np.ndarray) -> bool:
-        """The largest deviation becomes a part of the base path."""
-        place, self.t = int(np.argmax(self.tangents.logs)), self.t + used
-        unit, size = self.tangents.units[place], float(np.exp(self.tangents.logs[place]))
-        rate = float(unit @ self.law.jacobian(y) @ unit)
-        self.made.joined.append((self.t, rate, unit))
-        self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
-        self._begin(y + size * unit)
-        return True
 
     def _drowned(self) -> bool:
         """Whether noise of the base path has grown, as some deviation has, to where it is seen, and that one is smaller."""
@@ -262,14 +361,14 @@ class Stretch:
         self.lowest = self.speed
         point = self.law.refined(self.y)
         away, peak = self.y - point, max(self.made.speeds)
-        if np.linalg.norm(self.law.velocity(point)) > RULE.zero * peak or np.linalg.norm(away) > RULE.near * self.way:
+        if norm(self.law.velocity(point)) > RULE.zero * peak or norm(away) > RULE.near * self.way:
             return None
         jacobian = self.law.jacobian(point)
-        if np.linalg.norm(self.velocity - jacobian @ away) > RULE.linear * self.speed:
+        if norm(self.velocity - jacobian @ away) > RULE.linear * self.speed:
             return None
         eigen = Eigen.of(jacobian)
         unstable = eigen.vectors[:, eigen.rates > threshold(eigen.largest)]
-        return (point, eigen) if np.linalg.norm(unstable.T @ away) <= RULE.lost * self.way else None
+        return (point, eigen) if norm(unstable.T @ away) <= RULE.lost * self.way else None
 
     def _relax(self, point: np.ndarray, eigen: Eigen) -> None:
         """The last of the way by the linear law at the critical point, without what rounding has put along its way out."""
@@ -277,8 +376,8 @@ class Stretch:
         falls = eigen.rates < -zero
         rates, basis = eigen.rates[falls], eigen.vectors[:, falls]
         along = basis.T @ (self.y - point)
-        while np.linalg.norm(along) > goal:
-            heavy = np.abs(along) > 0.1 * np.linalg.norm(along)
+        while norm(along) > goal:
+            heavy = np.abs(along) > 0.1 * norm(along)
             h = 0.5 / float(-rates[heavy].max())
             if self.t + h > self.until:
                 self.made.ending = f"the next critical point is not reached by t={self.until:g}"
@@ -287,13 +386,3 @@ class Stretch:
             if self._advance(self.t + h, point + basis @ along):
                 return
         self.arrived = point
-
-
-def _opened(law: Law, stay: Settled, size: float) -> np.ndarray:
-    """What has opened at a critical point, with what it drives at second order: (2 rate - J) w = F''[v, v]/2."""
-    assert stay.opened is not None
-    assert stay.rate is not None
-    v = size * stay.opened
-    forcing, gaps = stay.law.vectors.T @ law.second(stay.point, v) / 2, 2 * stay.rate - stay.law.rates
-    driven = np.where(np.abs(gaps) > 0.1 * stay.rate, forcing / np.where(gaps == 0, 1.0, gaps), 0.0)
-    return v + stay.law.vectors @ driven

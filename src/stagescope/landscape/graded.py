@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.landscape.graded_kernel import grown, regraded
 
@@ -54,7 +55,7 @@ class Graded:
 
         The largest pattern is dropped as a whole, so that its rounding does not drown the others.
         """
-        x = self.right[0] / np.linalg.norm(self.right[0])
+        x = self.right[0] / norm(self.right[0])
         along = self.right @ x
         column = (np.exp(self.logs) * along) @ self.left
         return x, column, Graded(*regraded(self.logs[1:], self.left[1:], self.right[1:] - np.outer(along[1:], x)))

@@ -11,7 +11,7 @@ from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field, Objective, as_field
 from stagescope.landscape.critical import CRITICAL, PASSING, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.leaving import NEAR, NO_CLOCK, Visit, leaving
+from stagescope.landscape.escape import NEAR, NO_CLOCK, Visit, leaving
 from stagescope.markup import block, number, table, title
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run

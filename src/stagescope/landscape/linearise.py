@@ -1,18 +1,176 @@
 """Linearisation: what a field does near a critical point, to first and to second order."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.growth import Growth, Motion, general_growth, growing_modes, krylov_growth, threshold
 from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate
 from stagescope.params import Params
+
+FEWEST = 5
+"""Frames a rate is fitted on, at least; and the rise they span is at least a factor e."""
+
+
+@dataclass(frozen=True)
+class Rise:
+    """An amplitude that rises from one size to another between two times, at `rate` by a log-linear fit."""
+
+    rate: float
+    start: float
+    stop: float
+
+    def times(self, count: int) -> np.ndarray:
+        """Equally spaced times over the rise."""
+        return np.linspace(self.start, self.stop, count)
+
+
+def last_rise(time: np.ndarray, amplitude: np.ndarray, low: float, high: float) -> Rise | None:
+    """The last rise from `low` until the amplitude first reaches `high`; None if there is none, or too few frames show it."""
+    reached = np.flatnonzero(amplitude >= high)
+    below = np.flatnonzero(amplitude[: reached[0]] <= low) if reached.size else reached
+    if not below.size or reached[0] - below[-1] + 1 < FEWEST or high < np.e * low:
+        return None
+    first, last = int(below[-1]), int(reached[0])
+    logs = np.log(np.maximum(amplitude[first : last + 1], np.finfo(float).tiny))
+    clock = time[first : last + 1]
+    start = float(np.interp(np.log(low), logs[:2], clock[:2]))
+    stop = float(np.interp(np.log(high), logs[-2:], clock[-2:]))
+    grid = np.linspace(start, stop, 200)  # equally spaced, so that no stretch counts more than another
+    return Rise(float(np.polyfit(grid, np.interp(grid, clock, logs), 1)[0]), start, stop)
+
+
+STEPS, LOOK, AGREE = 300, 20, 1e-6
+"""A Krylov space grows up to STEPS steps and is checked every LOOK steps, until its growing part changes by less than AGREE."""
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A growing deviation, basis e^(matrix t) amplitudes: its directions as columns and how their amplitudes move."""
+
+    basis: np.ndarray
+    matrix: np.ndarray
+    amplitudes: np.ndarray
+
+    @property
+    def any(self) -> bool:
+        return bool(np.any(self.amplitudes))
+
+    def at(self, t: float) -> np.ndarray:
+        logarithm, unit = self.scaled(t)
+        with np.errstate(over="ignore", divide="ignore"):  # infinite where it overflows, never 0 times infinity
+            return np.sign(unit) * np.exp(np.log(np.abs(unit)) + logarithm) if logarithm else unit
+
+    def scaled(self, t: float) -> tuple[float, np.ndarray]:
+        """s t and e^(-s t) times the deviation, s the fastest rate: no overflow however large t is."""
+        if not t or not self.matrix.size:
+            return 0.0, self.basis @ self.amplitudes
+        from scipy.linalg import expm
+
+        fastest = float(np.real(np.linalg.eigvals(self.matrix)).max())
+        moved = expm((self.matrix - fastest * np.eye(len(self.matrix))) * t) @ self.amplitudes
+        return fastest * t, self.basis @ moved
+
+    def log_size(self, t: float) -> float:
+        """log |deviation| at t."""
+        logarithm, unit = self.scaled(t)
+        top = float(np.abs(unit).max())  # squares of what is tiny would vanish
+        return logarithm + float(np.log(top) + np.log(norm(unit / top)))
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The growing invariant subspace of J: amplitudes = read . deviation, and amplitudes' = matrix amplitudes."""
+
+    basis: np.ndarray
+    matrix: np.ndarray
+    read: np.ndarray
+
+    @property
+    def rates(self) -> np.ndarray:
+        values = np.linalg.eigvals(self.matrix)
+        return values[np.argsort(-np.real(values))]
+
+    def motion(self, deviation: np.ndarray) -> Motion:
+        """Only what is excited: a mode of amplitude zero that nothing drives sets no scale."""
+        amplitudes = self.read @ deviation
+        reached, before = amplitudes != 0, np.zeros(len(amplitudes), dtype=bool)
+        while np.any(reached != before):
+            before, reached = reached, reached | np.any(self.matrix[:, reached] != 0, axis=1)
+        return Motion(self.basis[:, reached], self.matrix[np.ix_(reached, reached)], amplitudes[reached])
+
+
+def threshold(largest: float) -> float:
+    """The least rate that counts as growth where the largest |rate| is `largest`.
+
+    Orbits of symmetries make many rates that are zero up to 1e-7 of the largest; below 1e-12 a rate is rounding.
+    """
+    return max(1e-7 * largest, 1e-12)
+
+
+def growing_modes(values: np.ndarray, vectors: np.ndarray, above: float | None = None) -> Growth:
+    """Of a symmetric J with these rates, in rising order, and modes."""
+    growing = values > (threshold(float(np.abs(values).max(initial=0.0))) if above is None else above)
+    basis = vectors[:, growing][:, ::-1]
+    return Growth(basis, np.diag(values[growing][::-1]), basis.T)
+
+
+def general_growth(matrix: np.ndarray, above: float | None = None) -> Growth:
+    """Of any J, also one without a full set of eigenvectors, by its ordered real Schur form.
+
+    J Z = Z [[T1, T12], [0, T2]] with the growing rates in T1. With T1 X - X T2 = -T12 the amplitudes z1 - X z2, z = Z^T
+    deviation, move by T1 alone: what they leave out stays in the subspace that does not grow.
+    """
+    from scipy.linalg import schur, solve_sylvester
+
+    if above is None:
+        above = threshold(float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0)))
+    made: Any = schur(matrix, output="real", sort=lambda real, imaginary: real > above)
+    upper, frame, count = made
+    first, rest = frame[:, :count], frame[:, count:]
+    coupling = (
+        solve_sylvester(upper[:count, :count], -upper[count:, count:], -upper[:count, count:]) if 0 < count < len(matrix) else 0
+    )
+    read = first.T - (coupling @ rest.T if 0 < count < len(matrix) else 0)
+    return Growth(first, upper[:count, :count], read)
+
+
+def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetric: bool) -> Motion:
+    """The growing part of one deviation from products with J alone, by Arnoldi's method with full orthogonalisation.
+
+    The space spanned by J^k deviation holds one direction for every rate the deviation contains, however often it is repeated.
+    """
+    size, length = len(deviation), float(norm(deviation))
+    most = min(STEPS, size)
+    frame, small = np.zeros((size, most + 1)), np.zeros((most + 1, most))
+    if length == 0:
+        return Motion(np.zeros((size, 0)), np.zeros((0, 0)), np.zeros(0))
+    frame[:, 0], before = deviation / length, None
+    for k in range(most):
+        new = times(frame[:, k])
+        for _ in range(2):
+            along = frame[:, : k + 1].T @ new
+            small[: k + 1, k] += along
+            new = new - frame[:, : k + 1] @ along
+        small[k + 1, k] = norm(new)
+        closed = small[k + 1, k] <= 1e-12 * np.abs(small).max() or k + 1 == size  # up to rounding, the space is invariant
+        if closed or (k + 1) % LOOK == 0:
+            inner = small[: k + 1, : k + 1]
+            found = growing_modes(*np.linalg.eigh((inner + inner.T) / 2), above) if symmetric else general_growth(inner, above)
+            motion = Motion(frame[:, : k + 1] @ found.basis, found.matrix, length * found.read[:, 0])
+            now = motion.at(0.0)
+            if closed or (before is not None and norm(now - before) <= AGREE * norm(now)):
+                return motion
+            before = now
+        frame[:, k + 1] = new / small[k + 1, k]
+    raise StagescopeError(f"the growing part of a deviation among {size} parameters did not converge in {most} steps")
+
 
 MOST_RATES, SAME = 8, 1e-6
 """Different rates of growth that the second order handles; rates closer than this, relative to the largest, count as one."""
@@ -160,13 +318,13 @@ class Linearisation:
 
     def _driven(self, rate: complex, forcing: np.ndarray) -> np.ndarray:
         """The least w with (rate I - J) w = forcing; where `rate` is one of J's, there may be none: a resonance."""
-        length = float(np.linalg.norm(forcing))
+        length = float(norm(forcing))
         if length == 0:
             return np.zeros_like(forcing)
         if self._whole:
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
             found = (self._by_modes if self._symmetric else self._by_least_squares)(rate, parts)
-            left = float(np.linalg.norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
+            left = float(norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
             found = found @ WHOLE
         else:
             found, left = self._iterated(rate, forcing)
@@ -195,24 +353,24 @@ class Linearisation:
             raise StagescopeError(f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters")
         operator, right = self.near.operator(self.point, -1.0, float(np.real(rate))), np.real(forcing)
         found = lsmr(operator, right, atol=1e-12, btol=1e-12, maxiter=2000)[0]
-        return found, float(np.linalg.norm(operator @ found - right))
+        return found, float(norm(operator @ found - right))
 
 
 def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same motion with one direction for every different rate: those that a, A a, A^2 a, ... span."""
     small, a = motion.matrix, motion.amplitudes
-    frame = [a / np.linalg.norm(a)]
+    frame = [a / norm(a)]
     size = float(np.abs(np.linalg.eigvals(small)).max())
     while len(frame) < len(a):
         held = np.array(frame)
         new = small @ frame[-1]
         for _ in range(2):
             new = new - held.T @ (held @ new)
-        if np.linalg.norm(new) <= SAME * size:
+        if norm(new) <= SAME * size:
             break
         if len(frame) == MOST_RATES:
             raise StagescopeError(f"more than {MOST_RATES} different rates grow at once: the second order is not formed")
-        frame.append(new / np.linalg.norm(new))
+        frame.append(new / norm(new))
     held = np.array(frame)
     return motion.basis @ held.T, held @ small @ held.T, held @ a
 

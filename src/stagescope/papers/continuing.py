@@ -9,9 +9,7 @@ import numpy as np
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Objective
 from stagescope.ids import type_id
-from stagescope.landscape.branch import Branch
-from stagescope.landscape.continuation import follow
-from stagescope.landscape.dense import DenseZeros
+from stagescope.landscape.continuation import Branch, DenseZeros, follow
 from stagescope.options import Options, Unused, field_name, option
 from stagescope.papers.registry import kind_of, studies
 from stagescope.papers.study import Study

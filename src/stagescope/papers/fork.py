@@ -15,7 +15,7 @@ from stagescope.dynamics.fork import Forked
 from stagescope.dynamics.record import AtTimes, Record, Spliced, Stop
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field, Objective
-from stagescope.landscape.push import Pushed, direction
+from stagescope.landscape.spectrum import Pushed, direction
 from stagescope.papers.fork_options import changed
 from stagescope.papers.rebuild import differences, field_of
 from stagescope.params import Layout

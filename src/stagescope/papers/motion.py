@@ -25,9 +25,9 @@ Momentum = Annotated[float, Field(ge=0, lt=1, description="momentum of heavy-bal
 WeightDecay = Annotated[float, Field(ge=0, description="weight decay of adamw")]
 Clip = Annotated[float | None, Field(gt=0, description="longest gradient; default: any")]
 InitScale = Annotated[float, Field(ge=0, description="standard deviation of the initial parameters")]
-_SPACING = "spacing of the recorded frames; by-change: dense where attention changes, found by a pilot run"
-Spacing = Annotated[Literal["log", "uniform", "every-step", "by-change"], Field(description=_SPACING)]
-AutoSpacing = Annotated[Literal["auto", "log", "uniform", "every-step", "by-change"], Field(description=_SPACING)]
+_SPACING = Field(description="spacing of the recorded frames")
+Spacing = Annotated[Literal["log", "uniform", "every-step"], _SPACING]
+AutoSpacing = Annotated[Literal["auto", "log", "uniform", "every-step"], _SPACING]
 Frames = Annotated[int, Field(ge=3, description="number of recorded frames (not of every-step)")]
 
 OF_FLOWS = ("until", "method", "rtol")

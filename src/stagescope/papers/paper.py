@@ -33,7 +33,7 @@ def _any_views(reading: Any) -> list[Any]:
 
 
 def _any_explained(reading: Any) -> Any:
-    from stagescope.views.explained import any_explained
+    from stagescope.views.view import any_explained
 
     return any_explained(reading)
 

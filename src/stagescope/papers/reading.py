@@ -31,10 +31,8 @@ from stagescope.progress import progress_for
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
-from stagescope.views.any_run import any_views
-from stagescope.views.derived import derived
-from stagescope.views.explained import Explained, any_explained
-from stagescope.views.view import Maker
+from stagescope.views.any_run import any_views, derived
+from stagescope.views.view import Explained, Maker, any_explained
 
 if TYPE_CHECKING:
     import pandas

@@ -18,7 +18,7 @@ from stagescope.dynamics.fork import Forked
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError, message
 from stagescope.fields.field import Field, JaxObjective, Objective, as_field
-from stagescope.landscape.push import Pushed
+from stagescope.landscape.spectrum import Pushed
 from stagescope.own import fingerprint, imported, member, parts
 from stagescope.papers.registry import load_type, missing
 from stagescope.params import Layout, Params

@@ -32,10 +32,7 @@ def make_descent(options: Any, optimizer: str | None = None, **given: Any) -> De
 
 
 def make_record(options: Any) -> Record | None:
-    """Frames as `--record` and `--frames` say: "auto" is log-spaced in a flow, and left to `evolve` in a descent.
-
-    Those of "by-change" are chosen by a pilot (`Study.run`); these here are what the pilot replaces.
-    """
+    """Frames as `--record` and `--frames` say: "auto" is log-spaced in a flow, and left to `evolve` in a descent."""
     if options.record == "every-step":
         return Every()
     if options.record == "uniform":

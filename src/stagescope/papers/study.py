@@ -146,10 +146,6 @@ class Study:
             raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")
         options.prepare(progress)
         plan = self.setup(options, seed)
-        if getattr(options, "record", None) == "by-change":
-            from stagescope.papers.by_change import frames_by_change
-
-            plan = frames_by_change(plan, self.kinds, getattr(options, "frames", 400), progress)
         config = {"study": self.name, "seed": seed, **options.model_dump(mode="json"), **plan.facts}
         return evolve(
             plan.what,

@@ -3,7 +3,7 @@
 from stagescope.detect.stage import Stage
 from stagescope.errors import InputError
 from stagescope.papers.watched import ATTENTION, WatchedReading
-from stagescope.views.explained import Explained, any_explained, captions, listed, plain
+from stagescope.views.view import Explained, any_explained, captions, listed, plain
 from stagescope.watching.source import Model, model_of
 
 GLOSSARY = {

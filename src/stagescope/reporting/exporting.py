@@ -1,5 +1,6 @@
 """Write a run for other tools: the arrays that were recorded, and those that its paper derives from them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from stagescope.errors import InputError, unknown
@@ -14,7 +15,13 @@ FORMATS = (*files.SUFFIX, *SCALARS)
 
 
 def export(
-    run: Run | str | Path, to: str, out: str | Path | None = None, *, derived: bool = False, overwrite: bool = False
+    run: Run | str | Path,
+    to: str,
+    out: str | Path | None = None,
+    *,
+    derived: bool = False,
+    overwrite: bool = False,
+    said: Callable[[str], None] = lambda note: None,
 ) -> Path:
     """Write a run as one file for other tools; returns the file.
 
@@ -26,6 +33,7 @@ def export(
         derived: also what the views of the run show, as arrays: attention, singular values, entropies, masses and whatever else
             its paper derives. A table has those of up to 100 numbers a frame.
         overwrite: replace an existing file.
+        said: called with what a reader of the file should know.
 
     Returns:
         The file.
@@ -34,13 +42,6 @@ def export(
         >>> ss.export(run, "csv", "run.csv").name
         'run.csv'
     """
-    return noted_export(run, to, out, derived=derived, overwrite=overwrite)[0]
-
-
-def noted_export(
-    run: Run | str | Path, to: str, out: str | Path | None = None, *, derived: bool = False, overwrite: bool = False
-) -> tuple[Path, list[str]]:
-    """The same, with what a reader of the file should know."""
     if to not in FORMATS:
         raise unknown("format of an export", to, FORMATS)
     found = run if isinstance(run, Run) else load(run)
@@ -48,10 +49,13 @@ def noted_export(
         if derived:
             others = ", ".join(name for name in FORMATS if name not in SCALARS)
             raise InputError(f"{to} holds the scalars of a run and no derived curves; choose one of: {others}")
-        return SCALARS[to](found, out, overwrite), notes(found)
-    read = reading(found) if derived else None
-    made = () if read is None else read.derived
-    wide = files.too_wide(made) if to in ("csv", "parquet") else []
-    said = [f"too wide for a table, so not written (npz and netcdf have them): {', '.join(wide)}"] if wide else []
-    path = files.export(found, to, out, overwrite, made)
-    return path, [*said, *(() if read is None else read.underived)]
+        path, known = SCALARS[to](found, out, overwrite), notes(found)
+    else:
+        read = reading(found) if derived else None
+        made = () if read is None else read.derived
+        wide = files.too_wide(made) if to in ("csv", "parquet") else []
+        known = [f"too wide for a table, so not written (npz and netcdf have them): {', '.join(wide)}"] if wide else []
+        path, known = files.export(found, to, out, overwrite, made), [*known, *(() if read is None else read.underived)]
+    for note in known:
+        said(note)
+    return path

@@ -1,24 +1,423 @@
-"""The page: one HTML file with its data, its script and its styles inside, and a policy that lets nothing else run or load.
-
-Names and tokens are untrusted. They travel as JSON in which no character can end the element, and the viewer puts them on
-screen as text. The policy names the scripts and styles of the page by their hashes: nothing else runs, and nothing is
-loaded from anywhere.
-"""
+"""Portraits as the data of a page: scenes of runs, their views as blocks, everything else as plain JSON (`viewer/types.js`)."""
 
 import base64
 import hashlib
 import html
 import json
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import takewhile
 from typing import Any
 
+import numpy as np
+
 import stagescope
-from stagescope.reporting.blocks import Blocks
-from stagescope.reporting.bundle import uplot_file, viewer_script, viewer_style
-from stagescope.reporting.page_data import page_data
+from stagescope.claims.claim import Verdict
+from stagescope.claims.over_runs import OverRuns
+from stagescope.detect.stage import Stage, Stages
+from stagescope.errors import InputError
+from stagescope.landscape.ladder import Rung
+from stagescope.papers.reading import reading
+from stagescope.papers.registry import studies
+from stagescope.reporting.bundle import Blocks, uplot_file, viewer_script, viewer_style
 from stagescope.reporting.play_data import laws_script, play_of_runs
-from stagescope.reporting.words import clean
-from stagescope.views.view import Portrait
+from stagescope.reporting.portrait import legs_as_stages, predicted_events
+from stagescope.reporting.words import about, claim_place, clean, differing, glossary, label, number, places_of, tokens_of
+from stagescope.runs.run import Run
+from stagescope.views.axes import Change, change_of, log_time, log_values
+from stagescope.views.view import Curves, Level, Matrices, Points, Portrait, View
+
+
+def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, float] | None:
+    """The span of the events and stages that a verdict names, on the run's clock, cut to its recorded frames.
+
+    None where the first of them was not reached: the run does not show it. A later one that was not reached lasts until the
+    end of the run.
+    """
+    if not verdict.shown or run.frames == 0:
+        return None
+    begin, end = float(run.time[0]), float(run.time[-1])
+    first, *later = [_found(name, stages, begin, end) for name in verdict.shown]
+    if first is None:
+        return None
+    spans = [first, *((end, end) if one is None else one for one in later)]
+    start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
+    return min(max(start, begin), end), min(max(stop, begin), end)
+
+
+def landing(verdict: Verdict, stages: Stages | None, run: Run) -> float | None:
+    """Where in its span a reader lands: at its start, or where the stage of the run begins that the verdict names last.
+
+    A claim on "focus*" and "dilution*" is about the dilution: that is where it is seen, though its span has both.
+    """
+    span = span_of(verdict, stages, run)
+    if span is None:
+        return None
+    own = [stage.start for stage in stages or () if not stage.track and _matches(verdict.shown[-1], stage.name)]
+    return next((start for start in own if span[0] <= start < span[1]), span[0])
+
+
+def _found(name: str, stages: Stages | None, begin: float, end: float) -> tuple[float, float] | None:
+    if name in ("start", "end"):
+        return (begin, begin) if name == "start" else (end, end)
+    if stages is None:
+        return None
+    spans = [(when, when) for event, when in stages.events.items() if when is not None and _matches(name, event)]
+    spans += [(stage.start, end if stage.stop is None else stage.stop) for stage in stages if _matches(name, stage.name)]
+    return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
+
+
+def _matches(name: str, other: str) -> bool:
+    return name == other or (name.endswith("*") and other.startswith(name[:-1]))
+
+
+Owned = tuple[str, View]
+"""The name of a run, and a view of it."""
+
+
+def scenes_of(portraits: Sequence[Portrait]) -> list[list[Portrait]]:
+    """Runs by the clock and by what is shown of them: runs of unlike models do not share a plot, be they of one study."""
+    scenes: dict[Any, list[Portrait]] = {}
+    for portrait in portraits:
+        scenes.setdefault((portrait.run.clock, _family(portrait.run)), []).append(portrait)
+    return [joined(scene) for scene in scenes.values()]
+
+
+def _family(run: Run) -> Any:
+    """Runs whose views are made by the same function look alike; runs of no paper are alike where their fields are.
+
+    Models that were trained elsewhere are alike where they have one name and as many heads.
+    """
+    seen, source = reading(run), run.spec.get("source") or {}
+    return seen.type if seen.kind is None else (seen.kind.views, str(source.get("model")), str(source.get("heads")))
+
+
+def starts_log(scene: Sequence[Portrait]) -> bool:
+    """Whether the time of a scene, over the frames of all its runs, starts on a logarithmic axis."""
+    return log_time(np.unique(np.concatenate([portrait.run.time for portrait in scene])))
+
+
+def joined(scene: Sequence[Portrait]) -> list[Portrait]:
+    """The portraits of a scene with views that can be drawn slot by slot.
+
+    Views of a slot that mean different things, by title, axes or marks, get slots of their own. Those that stay together
+    have one sentence, which says for which run it holds, and levels that are not the same in all of them name their run.
+    """
+    if len(scene) < 2:
+        return list(scene)
+    owned = [(portrait.name, view) for portrait in scene for view in portrait.views]
+    made = iter(_together(_apart(owned)))
+    return [replace(portrait, views=tuple(next(made) for _ in portrait.views)) for portrait in scene]
+
+
+def _meaning(view: View) -> tuple[Any, ...]:
+    """What two views of a slot must have in common to be drawn in one plot."""
+    match view:
+        case Curves():
+            return ("curves", view.title, view.axis)
+        case Matrices():
+            marks = None if view.marks is None else view.marks.names
+            return ("matrices", view.title, view.row_axis, view.column_axis, marks)
+    return (type(view).__name__, view.title)
+
+
+def _apart(owned: Sequence[Owned]) -> list[Owned]:
+    """Views with a slot for each meaning; where titles of a slot's meanings are the same, they name their runs."""
+    meanings: dict[str, dict[tuple[Any, ...], list[str]]] = {}
+    for name, view in owned:
+        meanings.setdefault(view.slot, {}).setdefault(_meaning(view), []).append(name)
+    slots: dict[tuple[str, tuple[Any, ...]], str] = {}
+    taken = set(meanings)
+    for slot, found in meanings.items():
+        for place, meaning in enumerate(found):
+            slots[slot, meaning] = slot if place == 0 else _free(slot, taken)
+    made = []
+    for name, view in owned:
+        found, meaning = meanings[view.slot], _meaning(view)
+        alike = sum(other[1] == view.title for other in found) > 1
+        title = f"{view.title} ({listed(found[meaning])})" if alike else view.title
+        made.append((name, replace(view, slot=slots[view.slot, meaning], title=title)))
+    return made
+
+
+def _free(slot: str, taken: set[str]) -> str:
+    number = 2
+    while f"{slot}-{number}" in taken:
+        number += 1
+    taken.add(f"{slot}-{number}")
+    return f"{slot}-{number}"
+
+
+def _together(owned: Sequence[Owned]) -> list[View]:
+    """Views with the sentence of their slot, and with levels that name their run where these differ."""
+    slots = by_slot(owned)
+    abouts = {slot: _about(found) for slot, found in slots.items()}
+    made = []
+    for name, view in owned:
+        view = replace(view, about=abouts[view.slot])
+        made.append(replace(view, levels=_levels(name, view, slots[view.slot])) if isinstance(view, Curves) else view)
+    return made
+
+
+def by_slot(owned: Iterable[Owned]) -> dict[str, list[Owned]]:
+    found: dict[str, list[Owned]] = {}
+    for name, view in owned:
+        found.setdefault(view.slot, []).append((name, view))
+    return found
+
+
+def _about(owned: Sequence[Owned]) -> str:
+    """The sentences that all views begin with, then those of single runs after their names."""
+    split = [re.split(r"(?<=[.:]) ", view.about) for _, view in owned]
+    shared = [same[0] for same in takewhile(lambda said: len(set(said)) == 1, zip(*split, strict=False))]
+    rests: dict[str, list[str]] = {}
+    for (name, _), sentences in zip(owned, split, strict=True):
+        rests.setdefault(" ".join(sentences[len(shared) :]), []).append(name)
+    return " ".join([*shared, *(f"{listed(names)}: {rest}" for rest, names in rests.items() if rest)])
+
+
+def _levels(name: str, view: Curves, owned: Sequence[Owned]) -> tuple[Level, ...]:
+    others = [other.levels for _, other in owned if isinstance(other, Curves)]
+    named = (replace(level, name=f"{level.name} ({name})") for level in view.levels)
+    return tuple(level if all(level in found for found in others) else own for level, own in zip(view.levels, named, strict=True))
+
+
+def listed(names: Iterable[str], most: int = 3) -> str:
+    """The first names, and the number of the others."""
+    once = list(dict.fromkeys(names))
+    more = len(once) - most
+    return ", ".join(once[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def shared(views: Sequence[View]) -> dict[str, Any]:
+    """What all views of a slot start with: the range of colours, or whether values are on a logarithmic axis."""
+    curves = [view for view in views if isinstance(view, Curves)]
+    if curves:
+        return {"start_log": log_values(curves)}
+    ranges = [bounds(view) for view in views if isinstance(view, Matrices)]
+    if not ranges:
+        return {}
+    low, high = min(one[0] for one in ranges), max(one[1] for one in ranges)
+    if any(one[0] == -one[1] for one in ranges):
+        high = max(-low, high)
+        low = -high
+    return {"low": low, "high": high}
+
+
+def bounds(view: Matrices) -> tuple[float, float]:
+    """The range of colours of one view; from 0 to 1 where its own is none."""
+    good = -math.inf < view.low < view.high < math.inf
+    return (float(view.low), float(view.high)) if good else (0.0, 1.0)
+
+
+def page_data(
+    portraits: Sequence[Portrait], title: str, blocks: Blocks, *, exact: bool = False, done: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """What the viewer draws; the arrays go into `blocks`. `done` is called after each run."""
+    scenes = []
+    for group in scenes_of(portraits):
+        slots = by_slot((portrait.name, view) for portrait in group for view in portrait.views)
+        common = {slot: shared([view for _, view in owned]) for slot, owned in slots.items()}
+        runs = []
+        for portrait in group:
+            runs.append(_run(portrait, common, blocks, exact))
+            done()
+        run = group[0].run
+        words = {"glossary": glossary(group), "differs": differing(group), "tokens": tokens_of(group), "places": places_of(group)}
+        scenes.append({"title": scene_title(run), "clock": run.clock, "log_time": starts_log(group), "runs": runs, **words})
+    _tell_apart(scenes)
+    return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
+
+
+def scene_title(run: Run) -> str:
+    """The name of the paper's idea, which is what stands before the colon in the title of a study."""
+    if run.study in studies():
+        return studies()[run.study].title.split(":")[0]
+    return label(run.study or str((run.spec.get("source") or {}).get("model") or run.type))
+
+
+def _tell_apart(scenes: list[dict[str, Any]]) -> None:
+    """Scenes of one study have different clocks, which are written, or different models: then their runs are named."""
+    known = [(scene["title"], scene["clock"]) for scene in scenes]
+    for scene, (title, clock) in zip(scenes, known, strict=True):
+        if known.count((title, clock)) > 1:
+            scene["title"] += f" ({listed(run['name'] for run in scene['runs'])})"
+        elif [other for other, _ in known].count(title) > 1:
+            scene["title"] += f" (clock: {clock})"
+
+
+def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Blocks, exact: bool) -> dict[str, Any]:
+    """`common` is what all views of a slot start with, in every run of the scene."""
+    run, found, path = portrait.run, portrait.stages, portrait.prediction
+    views = [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views]
+    return {
+        "name": label(portrait.name),
+        "status": label(run.status),
+        "reason": label(run.reason),
+        "clock": run.clock,
+        "frames": run.frames,
+        "time": blocks.f64(run.time),
+        "about": about(portrait),
+        "change": _change(change_of(run, portrait.views), blocks),
+        "notes": [label(note) for note in portrait.notes],
+        "stages": [_stage(stage, run) for stage in (*(found or ()), *(legs_as_stages(path, run) if path else ()))],
+        "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
+        "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
+        "event_states": {label(name): event.words for name, event in found.estimates.items()} if found else {},
+        "event_intervals": {label(name): _ends(event.interval) for name, event in found.estimates.items()} if found else {},
+        "ledger": None if portrait.ledger is None else [_verdict(row, portrait) for row in portrait.ledger],
+        "ledger_counts": {} if portrait.ledger is None else dict(portrait.ledger.counts()),
+        "ledger_summary": "" if portrait.ledger is None else label(portrait.ledger.summary()),
+        "ladder": None if portrait.ladder is None else [_rung(rung) for rung in portrait.ladder],
+        "prediction": None if path is None else [_predicted(row) for row in predicted_events(path, found, run)],
+        "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
+        "views": views,
+    }
+
+
+def _change(found: Change | None, blocks: Blocks) -> dict[str, Any] | None:
+    return None if found is None else {"of": label(found.of), "at": blocks.f64(found.at)}
+
+
+def _ends(interval: tuple[float, float] | None) -> list[float] | None:
+    return None if interval is None or not all(map(math.isfinite, interval)) else [float(end) for end in interval]
+
+
+def _stage(stage: Stage, run: Run) -> dict[str, Any]:
+    """Without a finite stop the stage lasts to the end; without a finite start it begins with the run."""
+    start = stage.start if math.isfinite(stage.start) else run.time[0]
+    texts = {name: label(getattr(stage, name)) for name in ("name", "evidence", "track")}
+    return {**texts, "start": float(start), "stop": number(stage.stop), "aside": stage.aside}
+
+
+def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
+    shown = run.frames if view.frames is None else len(view.frames)
+    common = {
+        "slot": label(view.slot),
+        "title": label(view.title),
+        "about": label(view.about),
+        "frames": None if view.frames is None else blocks.i32(view.frames),
+        "of": run.frames,
+        "shown": shown,
+    }
+    match view:
+        case Curves():
+            arrays, made = [curve.values for curve in view.curves], _curves(view, blocks)
+        case Matrices():
+            arrays, made = [view.values], _matrices(view, blocks, exact)
+        case Points():
+            arrays, made = [view.values, view.explained], _points(view, blocks)
+        case _:
+            raise InputError(f"{view.slot}: a page cannot draw {type(view).__name__}; it draws Curves, Matrices and Points")
+    for values in arrays:
+        if len(values) != shown:
+            raise InputError(f"{view.slot}: a view of {shown} frames holds an array of {len(values)}")
+    return common | made
+
+
+def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
+    curves = [
+        {
+            "name": label(c.name),
+            "family": label(c.family),
+            "token": label(c.token),
+            "faint": c.faint,
+            "dashed": c.dashed,
+            "values": blocks.f64(c.values),
+        }
+        for c in view.curves
+    ]
+    levels = [{"name": label(level.name), "value": float(level.value)} for level in view.levels if math.isfinite(level.value)]
+    return {"kind": "curves", "axis": label(view.axis), "log": view.log, "curves": curves, "levels": levels}
+
+
+def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
+    """Cells are coded in the view's own range, for precision; the range of colours is that of its slot (`scenes.shared`)."""
+    marks = view.marks and {"names": _labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
+    return {
+        "kind": "matrices",
+        "values": blocks.f32(view.values) if exact else blocks.companded(view.values, *bounds(view)),
+        "panels": _labels(view.panels),
+        "rows": _labels(view.rows),
+        "columns": _labels(view.columns),
+        "row_axis": label(view.row_axis),
+        "column_axis": label(view.column_axis),
+        "across": view.across,
+        "tokens": view.tokens,
+        "marks": marks,
+    }
+
+
+def _points(view: Points, blocks: Blocks) -> dict[str, Any]:
+    """Points are few and always f32: in 8 bits they would be seen to jump."""
+    values, explained = blocks.f32(view.values), blocks.f64(view.explained)
+    return {"kind": "points", "values": values, "labels": _labels(view.labels), "tokens": view.tokens, "explained": explained}
+
+
+def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
+    texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
+    cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
+    errors = {name: number(getattr(row, name)) for name in ("predicted_error", "measured_error")}
+    about = {
+        "place": claim_place(row),
+        "group": label(row.group or ""),
+        "kind": row.kind,
+        "calibrated": row.calibrated,
+        "rates": None if row.rates is None else asdict(row.rates),
+    }
+    texts["unit"] = label(row.unit or "")
+    span, lands = span_of(row, portrait.stages, portrait.run), landing(row, portrait.stages, portrait.run)
+    over = None if row.over_runs is None else _over_runs(row.over_runs)
+    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span), "lands": lands, "over_runs": over}
+
+
+def _over_runs(found: OverRuns) -> dict[str, Any]:
+    numbers = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
+    texts = {name: label(getattr(found, name)) for name in ("x_axis", "y_axis")}
+    return {**numbers, **texts, "names": _labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
+
+
+def _rung(rung: Rung) -> dict[str, Any]:
+    numbers = ("residual", "loss", "measured_rate", "local_rate", "predicted_escape", "measured_escape", "remainder")
+    return {
+        "label": label(rung.label),
+        "t": float(rung.t),
+        **{name: number(getattr(rung, name)) for name in numbers},
+        "distance": number(rung.distance) if rung.found else None,
+        "opening": None if rung.opening is None else label(rung.opening),
+        "rates": [float(rate) for rate in rung.rates if math.isfinite(rate)],
+        "cosines": [float(cosine) for cosine in rung.cosines if math.isfinite(cosine)],
+        "law": label(rung.law_words or rung.law or ""),
+        "note": label(rung.note),
+    }
+
+
+def _predicted(row: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = {name: number(row[name]) for name in ("t", "low", "high", "measured")}
+    return {"name": label(row["name"]), **numbers, "said": label(row["said"])}
+
+
+def _facts(name: str, value: Any) -> dict[str, Any]:
+    """One group of provenance: rows of a name and a value, or a text such as a citation."""
+    if isinstance(value, str):
+        return {"title": label(name), "text": clean(value)}
+    rows = value.items() if isinstance(value, Mapping) else value
+    texts = ((key, item if isinstance(item, str) else json.dumps(item, default=str, ensure_ascii=False)) for key, item in rows)
+    return {"title": label(name), "rows": [[label(key), label(text)] for key, text in texts]}
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    return [label(name) for name in names]
+
+
+def cell(value: float | str | None) -> float | str | None:
+    """A cell of the ledger; numbers that JSON does not know are written in words."""
+    if isinstance(value, str):
+        return label(value)
+    return value if value is None else number(value) if math.isfinite(value) else str(float(value))
+
 
 GENERATOR = '<meta name="generator" content="Stagescope'
 """Near the start of every page, so that reports are recognised."""

@@ -10,7 +10,6 @@ import numpy as np
 
 import stagescope
 from stagescope.errors import InputError, unknown
-from stagescope.options import Options
 from stagescope.papers.playable import SEEDS, Playable, Slider
 from stagescope.papers.registry import studies, study
 from stagescope.papers.study import Study
@@ -49,7 +48,13 @@ def play_of_runs(runs: Sequence[Run]) -> dict[str, Any] | None:
         config = _settings(found, run.config or {})
         if config is None or not found.play.fits(config) or not run.frames:
             continue
-        preset = _nearest(found, found.play, config)
+        # The preset with the fewest differences from some settings, so that a command is short; None where there is none.
+        differ = {
+            name: [config.get(option) for option, value in preset["options"].items() if config.get(option) != value]
+            for name, preset in _presets(found, found.play).items()
+        }
+        possible = [name for name, values in differ.items() if not any(value is None or value is False for value in values)]
+        preset = min(possible, key=lambda name: len(differ[name]), default=None)
         if "until" in config and config["until"] is None:
             config["until"] = float(f"{run.time[-1]:.3g}")  # the study chose it for these options
         if preset is None or outside(found.play, config):
@@ -73,19 +78,6 @@ def _settings(found: Study, config: Settings) -> dict[str, Any] | None:
 def _moved(play: Playable) -> set[str]:
     """Options that sliders move, and those that decide which sliders there are."""
     return {name for slider in play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
-
-
-def _nearest(found: Study, play: Playable, config: Settings) -> str | None:
-    """The preset with the fewest differences from some settings, so that a command is short; None where there is none.
-
-    What is not set in the settings must not be set in the preset either: a command can set an option, not take it back.
-    """
-    differ = {
-        name: [config.get(option) for option, value in preset["options"].items() if config.get(option) != value]
-        for name, preset in _presets(found, play).items()
-    }
-    possible = [name for name, values in differ.items() if not any(value is None or value is False for value in values)]
-    return min(possible, key=lambda name: len(differ[name]), default=None)
 
 
 def laws_script(names: Sequence[str]) -> str:
@@ -130,14 +122,13 @@ def _presets(found: Study, play: Playable) -> dict[str, dict[str, Any]]:
         options = found.configured(name)
         stated = options.model_dump(mode="json")
         if play.fits(stated) and not outside(play, stated):
-            made[name] = {"options": stated, "until": _until(found, options)}
+            # The end of the flow; three digits where it is not given but predicted.
+            given = getattr(options, "until", None)
+            made[name] = {
+                "options": stated,
+                "until": (float(given) if given is not None else float(f"{found.setup(options, 0).until:.3g}")),
+            }
     return made
-
-
-def _until(found: Study, options: Options) -> float:
-    """The end of the flow; three digits where it is not given but predicted."""
-    given = getattr(options, "until", None)
-    return float(given) if given is not None else float(f"{found.setup(options, 0).until:.3g}")
 
 
 def _checked(found: Study, play: Playable, preset: str, changes: Settings) -> dict[str, Any]:

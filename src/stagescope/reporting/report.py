@@ -2,25 +2,54 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import count
 from pathlib import Path
 from typing import overload
 
+import numpy as np
+
 from stagescope.claims.own import Claims, own_claims
 from stagescope.errors import InputError
 from stagescope.fields.field import Field, Objective
 from stagescope.markup import escaped
+from stagescope.papers.fork_difference import fork_difference
 from stagescope.papers.reading import reading
+from stagescope.papers.rebuild import forked
 from stagescope.progress import progress_for
-from stagescope.reporting.forks import with_distances
 from stagescope.reporting.page import GENERATOR, default_title, page
 from stagescope.reporting.portrait import PARTS, named, portrait, skipped
 from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
-from stagescope.views.view import Portrait
+from stagescope.spec import digest
+from stagescope.views.curves import curves
+from stagescope.views.view import Curve, Portrait, View
+
+ABOUT = "|theta of the fork - theta of its parent| over |theta of its parent|, at equal times from the fork on."
+
+
+def with_distances(portraits: Sequence[Portrait]) -> list[Portrait]:
+    """Each fork whose parent is on the page has a view of the distance between both."""
+    parents = {digest(each.run.spec): each.run for each in portraits}
+    made = []
+    for each in portraits:
+        parent = None if forked(each.run) is None else parents.get(each.run.spec["dynamics"]["parent"])
+        view = None if parent is None else _view(parent, each.run)
+        made.append(each if view is None else replace(each, views=(*each.views, view)))
+    return made
+
+
+def _view(parent: Run, made: Run) -> View | None:
+    """The distance at the frames after the fork at which there is one."""
+    found = fork_difference(parent, made)
+    frames = np.flatnonzero(found.distance > 0)
+    if not len(frames):
+        return None
+    curve = Curve("distance", found.relative[frames])
+    return curves("fork", "Distance from the parent", ABOUT, "relative distance", [curve], log=True, frames=frames)
+
 
 HEAD = 4000
 """Bytes at the start of a file that tell whether it is a report."""
@@ -115,21 +144,6 @@ def report(
         'snap.html'
     """
     target = None if path is None else html_target(Path(path))
-    made = page_of(runs, exact=exact, title=title, skip=skip, claims=claims, objective=objective, progress=progress)
-    return made if target is None else made.save(target)
-
-
-def page_of(
-    runs: Run | str | Path | Iterable[Run | str | Path],
-    *,
-    exact: bool = False,
-    title: str | None = None,
-    skip: str | Sequence[str] = (),
-    claims: Claims = (),
-    objective: Objective | Field | None = None,
-    progress: bool | None = None,
-) -> Page:
-    """The page of some runs, with what it notes of them, by name where there are several."""
     skip, own = skipped(skip), own_claims(claims)
     if not isinstance(runs, Iterable) or isinstance(runs, str):
         runs = [runs]
@@ -149,7 +163,8 @@ def page_of(
         html = page(with_distances(portraits), title, exact=exact, done=done)
     several = len(portraits) > 1
     notes = tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
-    return Page(html, title or default_title([found.name for found in portraits]), notes)
+    made = Page(html, title or default_title([found.name for found in portraits]), notes)
+    return made if target is None else made.save(target)
 
 
 def _tell(objective: Objective | Field | None, runs: Sequence[Run]) -> None:

@@ -12,12 +12,8 @@ from stagescope.detect.stage import Event, Stages, span_text
 from stagescope.errors import InputError, unknown
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import progress_for
-from stagescope.reporting.pgf import pgf
-from stagescope.reporting.portrait import PARTS, portrait
-from stagescope.reporting.prediction import predicted_events
-from stagescope.reporting.static_draw import draw_curves
-from stagescope.reporting.static_matrices import draw_matrices
-from stagescope.reporting.static_points import draw_ladder, draw_points
+from stagescope.reporting.portrait import PARTS, portrait, predicted_events
+from stagescope.reporting.static_draw import draw_curves, draw_ladder, draw_matrices, draw_points
 from stagescope.runs.files import publish, store_errors
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 LEDGER = "ledger.md"
-PGF = "pgf"
-KINDS = (*FORMATS, PGF)
 DRAW: dict[type[View], Callable[..., Any]] = {Curves: draw_curves, Matrices: draw_matrices, Points: draw_points}
 
 
@@ -41,6 +35,7 @@ def figures(
     skip: str | Sequence[str] = (),
     claims: Claims = (),
     progress: bool | None = None,
+    said: Callable[[str], None] = lambda note: None,
 ) -> list[Path]:
     """Draw the views of a run's report as files in a folder, with its stages and ledger as `ledger.md`; returns the files.
 
@@ -49,10 +44,11 @@ def figures(
     Args:
         run: a run or its folder.
         out: the folder.
-        to: kinds of files: "pdf", "svg", "png", or "pgf" for LaTeX, a NAME.tex that reads NAME.csv.
+        to: kinds of files: "pdf", "svg", "png".
         skip: what to leave out because it takes long: "ledger", "ladder", "prediction", or several of them.
         claims: your own, put to the run after those of its paper.
         progress: show a bar; default: on a terminal.
+        said: called with each note on what the figures lack.
 
     Returns:
         The files.
@@ -62,19 +58,6 @@ def figures(
         >>> [file.name for file in ss.figures(flow, "drawn", to="png", skip=("ledger", "ladder", "prediction"))][:1]
         ['loss.png']
     """
-    return noted_figures(run, out, to=to, skip=skip, claims=claims, progress=progress)[0]
-
-
-def noted_figures(
-    run: Run | str | Path,
-    out: str | Path,
-    *,
-    to: str | Sequence[str] = FORMATS,
-    skip: str | Sequence[str] = (),
-    claims: Claims = (),
-    progress: bool | None = None,
-) -> tuple[list[Path], tuple[str, ...]]:
-    """The same, with what the portrait of the run notes."""
     out, kinds = Path(out), _kinds(to)
     _check_folder(out)
     claims = own_claims(claims)
@@ -83,14 +66,17 @@ def noted_figures(
         bar.begin("reading", len(PARTS), "parts")
         read = count(1)
         seen = portrait(found, skip=skip, claims=claims, done=lambda part: bar.update(next(read)))
-    return write_figures(seen, out, kinds, progress), seen.notes
+    files = write_figures(seen, out, kinds, progress)
+    for note in seen.notes:
+        said(note)
+    return files
 
 
 def _kinds(to: str | Sequence[str]) -> tuple[str, ...]:
     kinds = (to,) if isinstance(to, str) else tuple(to)
     for kind in kinds:
-        if kind not in KINDS:
-            raise unknown("kind of figure", kind, KINDS)
+        if kind not in FORMATS:
+            raise unknown("kind of figure", kind, FORMATS)
     return kinds
 
 
@@ -98,30 +84,18 @@ def write_figures(found: Portrait, out: str | Path, kinds: Sequence[str] = FORMA
     """Write NAME.KIND for every view, ladder.* where there are rungs, and ledger.md; returns the files."""
     out, kinds = Path(out), tuple(kinds)
     _check_folder(out)
-    drawn, texts = drawings(found), _texts(found) if PGF in kinds else {}
-    pictures = tuple(kind for kind in kinds if kind != PGF)
-    made = [out / f"{name}.{kind}" for name in drawn for kind in pictures] + [out / name for name in texts]
+    drawn = drawings(found)
+    made = [out / f"{name}.{kind}" for name in drawn for kind in kinds]
     for path in made:
         check_replaceable(path)
     with store_errors(out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
         out.mkdir(parents=True, exist_ok=True)
         with progress_for(progress) as bar:
-            for name in bar.each(list(drawn), "drawing", "figures") if pictures else ():
-                save(drawn[name], out / name, pictures)
-        for name, written in texts.items():
-            publish(out / name, written.encode("utf-8", "replace"))
+            for name in bar.each(list(drawn), "drawing", "figures"):
+                save(drawn[name], out / name, kinds)
         publish(out / LEDGER, text(found).encode("utf-8", "replace"))
     return [*made, out / LEDGER]
-
-
-def _texts(found: Portrait) -> dict[str, str]:
-    """The files of all views for LaTeX."""
-    texts: dict[str, str] = {}
-    for view in found.views:
-        name = _file_name(view.slot)
-        texts[f"{name}.tex"], texts[f"{name}.csv"] = pgf(found, view, name)
-    return texts
 
 
 def _check_folder(out: Path) -> None:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.markup import block, escaped
 from stagescope.papers.reading import reading
-from stagescope.reporting.portrait import no_ladder, portrait
-from stagescope.reporting.prediction import LEFT_OUT
-from stagescope.reporting.static_draw import curves_on, plain, ribbon, times
-from stagescope.reporting.static_matrices import WIDE, matrix_on, moments
+from stagescope.reporting.portrait import LEFT_OUT, no_ladder, portrait
+from stagescope.reporting.static_draw import WIDE, curves_on, matrix_on, moments, plain, ribbon, times
 from stagescope.runs.run import Run
 from stagescope.views.figure import STYLE
 from stagescope.views.view import Curves, Matrices, Portrait
@@ -53,16 +51,23 @@ def summary(run: Run) -> Summary:
         seen = reading(run)
 
         def made(*_: str) -> Summary:
-            return _made(run, seen.cost.slow_claims)
+            skip = ("ladder", "prediction", "ledger") if seen.cost.slow_claims else ("ladder", "prediction")
+            # `hidden` are the notes on ladder and prediction, which a notebook never shows.
+            found = portrait(run, skip=skip)
+            hidden = {no_ladder(run, skip), LEFT_OUT}
+            parts = [f"<p><strong>{escaped(found.name)}</strong> <code>{escaped(repr(found.run))}</code></p>"]
+            parts += [f"<p><em>{escaped(note)}</em></p>" for note in found.notes if note not in hidden]
+            picture = _picture(found)
+            if picture:
+                parts.append(
+                    f'<img alt="loss and attention over the run" style="max-width:100%" src="data:image/png;base64,{picture}">'
+                )
+            parts += [part._repr_html_() for part in (found.stages, found.ledger) if part is not None]
+            return Summary(block(*parts))
 
         return seen.companion(made, str(run.path), run.status, run.reason)
     except Exception as error:
         return Summary(f"<pre>{escape(_named(run))}\n{escape(f'{type(error).__name__}: {error}')}</pre>")
-
-
-def _made(run: Run, slow: bool) -> Summary:
-    skip = ("ladder", "prediction", "ledger") if slow else ("ladder", "prediction")
-    return Summary(_html(portrait(run, skip=skip), {no_ladder(run, skip), LEFT_OUT}))
 
 
 def _named(run: Run) -> str:
@@ -70,17 +75,6 @@ def _named(run: Run) -> str:
         return repr(run)
     except Exception:
         return f"<Run in {run.path}>"
-
-
-def _html(found: Portrait, hidden: set[str | None]) -> str:
-    """`hidden` are the notes on ladder and prediction, which a notebook never shows."""
-    parts = [f"<p><strong>{escaped(found.name)}</strong> <code>{escaped(repr(found.run))}</code></p>"]
-    parts += [f"<p><em>{escaped(note)}</em></p>" for note in found.notes if note not in hidden]
-    picture = _picture(found)
-    if picture:
-        parts.append(f'<img alt="loss and attention over the run" style="max-width:100%" src="data:image/png;base64,{picture}">')
-    parts += [part._repr_html_() for part in (found.stages, found.ledger) if part is not None]
-    return block(*parts)
 
 
 def _picture(found: Portrait) -> str:

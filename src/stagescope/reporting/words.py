@@ -8,8 +8,7 @@ from typing import Any
 
 from stagescope.claims.claim import Verdict
 from stagescope.papers.registry import tags
-from stagescope.views.explained import GLOSSARY, Explained, SmallTable, captions, plain
-from stagescope.views.view import Matrices, Points, Portrait
+from stagescope.views.view import GLOSSARY, Explained, Matrices, Points, Portrait, SmallTable, captions, plain
 
 LONGEST = 2000
 """Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""

@@ -1,13 +1,66 @@
 """Columns of a sweep's table: what they are, how to read one from a row, and why a row may have no value."""
 
 import json
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from stagescope.claims.claim import Claim
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.rows import Row, reached_end
-from stagescope.sweeping.rules import newest_verdict
+
+UNWRITTEN = 1
+"""The version of a row that says none: version 0.1.0 wrote such rows."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules in force: the version of each claim, and of the caller's own claims the digest of the module they are from."""
+
+    versions: dict[str, int]
+    own: dict[str, str]
+
+    @classmethod
+    def of(cls, claims: Iterable[Claim], own: Iterable[Claim] = (), source: str | None = None) -> "Rules":
+        own = tuple(own)
+        return cls({claim.tag: claim.rules for claim in (*claims, *own)}, {claim.tag: source or "" for claim in own})
+
+    def row(self) -> dict[str, Any]:
+        """What a row says of the rules it was judged by."""
+        return {"rules": self.versions, **({"own": self.own} if self.own else {})}
+
+
+def version(row: Row, tag: str) -> tuple[int, str | None]:
+    """The version of the rules by which a row was judged, and the module of a claim of the caller's own.
+
+    A tag that a paper uses twice is numbered.
+    """
+    rules = row.get("rules") or {}
+    return rules.get(tag, rules.get(re.sub(r" \(\d+\)$", "", tag), UNWRITTEN)), (row.get("own") or {}).get(tag)
+
+
+def newest_verdict(rows: Iterable[Row], tag: str) -> Callable[[Row], Any]:
+    """Reads the verdict of a claim from the rows that were judged by the newest rules among them; None from the others.
+
+    Of the caller's own modules the newest is the one that judged last: their digests have no order.
+    """
+    judged = [row for row in rows if tag in (row.get("verdicts") or {})]
+    own = any(version(row, tag)[1] for row in judged)
+    last = max(judged, key=lambda row: row.get("committed", 0) if own else version(row, tag)[0])
+    newest = version(last, tag)
+    return lambda row: (row.get("verdicts") or {}).get(tag) if version(row, tag) == newest else None
+
+
+def outdated(row: Row, rules: Rules) -> bool:
+    """Whether a row was judged when the claims, or the rules of one of them, were others than now."""
+    judged_by = row.get("rules"), row.get("own") or {}
+    return reached_end(row) and "verdicts" in row and judged_by != (rules.versions, rules.own)
+
 
 Kind = Literal["time", "number", "word"]
 Lack = Literal["failed", "not reached", "in progress", "none"]
@@ -125,3 +178,83 @@ def _later(name: str) -> Callable[[Row], Lack]:
 def _stays(name: str) -> Callable[[Row], Lack]:
     """A stage that occurred and has no duration had not ended."""
     return lambda row: "in progress" if name in (row.get("durations") or {}) else "none"
+
+
+CONFIDENCE, RESAMPLES, MOST_AT_ONCE = 0.95, 2000, 500
+Interval = tuple[float, float | None]
+"""Lower and upper end; an upper end of None lies beyond the end of the runs."""
+
+
+def summarised(column: Column, rows: Sequence[Row], confidence: float, *, of_mean: bool = True) -> dict[str, Any]:
+    """What rows say in a column, those that failed left out and counted.
+
+    A time that had not come by a run's end is later than every one that had: the median knows what to do with it, and is None
+    where it is among them; a mean does not exist then. `of_mean`: with an interval of the mean, too.
+    """
+    readings = [column.reading(row) for row in rows]
+    known = [reading.value for reading in readings if reading.lack is None]
+    counts = {"rows": len(rows), "known": len(known), "failed": sum(reading.lack == "failed" for reading in readings)}
+    if column.kind == "word":
+        found = {}
+        for value in dict.fromkeys(known):
+            hits = tuple(each == value for each in known)
+            found[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
+        return {**counts, "shares": found}
+    beyond = sum(reading.lack in CLOCKED for reading in readings)
+    return {**counts, "beyond": beyond, **_centre(known, beyond, confidence, of_mean)}
+
+
+def _centre(known: Sequence[float], beyond: int, confidence: float, of_mean: bool) -> dict[str, Any]:
+    """Mean and median with their intervals."""
+    values = np.array([*known, *[math.inf] * beyond], dtype=float)
+    if not len(values):
+        return {"mean": None, "mean_interval": None, "median": None, "median_interval": None}
+    found = {"median": _inside(float(median(values))), "median_interval": interval(values, median, confidence)}
+    if beyond:
+        return {"mean": None, "mean_interval": None, **found}
+    around = interval(values, np.mean, confidence) if of_mean else None
+    return {"mean": float(np.mean(values)), "mean_interval": around, **found}
+
+
+def median(values: np.ndarray, axis: int = 0) -> np.ndarray:
+    """Also of infinite ones: half-way between a number and infinity is infinity."""
+    ordered, n = np.sort(values, axis=axis), values.shape[axis]
+    return (np.take(ordered, (n - 1) // 2, axis) + np.take(ordered, n // 2, axis)) / 2
+
+
+@lru_cache(4096)
+def _share_interval(hits: tuple[bool, ...], confidence: float) -> Interval | None:
+    return interval(np.array(hits, dtype=float), np.mean, confidence)
+
+
+def interval(values: np.ndarray, statistic: Callable[..., Any], confidence: float) -> Interval | None:
+    """Percentile bootstrap over the seeds of a cell, from the same draws for every cell; None of one row, or if all is beyond."""
+    if len(values) < 2 or not math.isfinite(values.min()):
+        return None
+    if not np.any(values != values[0]):
+        return float(values[0]), float(values[0])
+    tail = (1 - confidence) / 2
+    method = "linear" if np.all(np.isfinite(values)) else "higher"  # nothing lies half-way to infinity
+    low, high = np.percentile(_resampled(values, statistic), [100 * tail, 100 * (1 - tail)], method=method).tolist()
+    return (low, _inside(high)) if math.isfinite(low) else None
+
+
+def _resampled(values: np.ndarray, statistic: Callable[..., Any]) -> np.ndarray:
+    """The statistic of every resample; of many rows one after another, because all at once would fill the memory."""
+    n = len(values)
+    if n <= MOST_AT_ONCE:
+        return statistic(values[resamples(n)], axis=1)
+    draws = np.random.default_rng(0)
+    return np.array([statistic(values[draws.integers(0, n, n)], axis=0) for _ in range(RESAMPLES)])
+
+
+def _inside(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+@cache
+def resamples(n: int) -> np.ndarray:
+    """The draws behind the bootstrap intervals of n rows: which row each resample takes, from a fixed generator."""
+    found = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
+    found.setflags(write=False)
+    return found

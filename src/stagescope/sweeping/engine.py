@@ -11,21 +11,15 @@ from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError, needed
 from stagescope.papers.registry import study as study_named
 from stagescope.runs.files import Lock, refuse_foreign, store_errors
-from stagescope.sweeping import notes
-from stagescope.sweeping.axes import Value
-from stagescope.sweeping.boxes import Scale
-from stagescope.sweeping.cluster import Pool, cores, local_pool, remote_pool
-from stagescope.sweeping.dispatch import Dispatch
-from stagescope.sweeping.plan import CALL, FILE, Plan, load_plan, new_id
-from stagescope.sweeping.points import Point, points
-from stagescope.sweeping.presets import preset_of
+from stagescope.sweeping.axes import Scale
+from stagescope.sweeping.columns import Rules, outdated
+from stagescope.sweeping.dispatch import Dispatch, cores, local_pool, remote_pool
+from stagescope.sweeping.plan import CALL, FILE, Plan, Point, load_plan, new_id, points
 from stagescope.sweeping.progress import SweepProgress, sweep_progress
-from stagescope.sweeping.refine import check_column
+from stagescope.sweeping.refine import boundary, check_column, signatures
 from stagescope.sweeping.refine import refine as next_cells
 from stagescope.sweeping.request import Axes, Seeds, Table, check_count, requested
-from stagescope.sweeping.rows import Row, Rows, RowWriter, reached_end
-from stagescope.sweeping.rules import Rules, outdated
-from stagescope.sweeping.signatures import signatures
+from stagescope.sweeping.rows import Rows, RowWriter, counted, reached_end
 from stagescope.sweeping.table import Cell, Sweep, load_sweep
 from stagescope.sweeping.worker import Brief, Task
 
@@ -144,12 +138,10 @@ def sweep(
         rules = Rules.of(found.claims(), own_claims(claims or ()), plan.claims_digest)
         job = Job(folder, plan, terms, shown, refine_by, rules)
         job.settle()
-        if replaced := notes.replaced(preset_of(study, preset), bool(grid), table is not None):
-            shown.note(replaced)
         try:
             job.run(request, refine)
         except KeyboardInterrupt:
-            done = notes.count(len(load_sweep(folder)), "row")
+            done = counted(len(load_sweep(folder)), "row")
             raise Interrupted(f"interrupted: {done} committed in {folder}; call again to continue", folder) from None
         finally:
             job.settle()
@@ -204,11 +196,10 @@ class Job:
         plan: Plan,
         terms: Terms,
         progress: SweepProgress,
-        by: str | None = None,
-        rules: Rules | None = None,
+        by: str | None,
+        rules: Rules,
     ) -> None:
-        self.folder, self.plan, self.terms, self.progress, self.by = folder, plan, terms, progress, by
-        self.rules = rules or Rules({}, {})
+        self.folder, self.plan, self.terms, self.progress, self.by, self.rules = folder, plan, terms, progress, by, rules
         self.renewed = 0
         self._by_known = by is None
         self._workers, self._most, self._started = ExitStack(), None, None
@@ -216,8 +207,9 @@ class Job:
 
     def settle(self) -> None:
         """Store the plan, with the size of the journal that names every committed row."""
-        if damaged := notes.journal_damage(self.writer.rows.refresh(), self.plan.journal):
-            self.progress.warn(damaged)
+        journal = self.writer.rows.refresh().journal
+        if journal.damaged or journal.size < (self.plan.journal or 0):  # rows may be lost that it would name
+            self.progress.warn(f"{journal.folder}: damaged; it is written again from the rows that are intact")
         if not (self.folder / FILE).exists():
             self.plan.save(self.folder)  # first, so that a folder whose call was killed here is a sweep
         self.plan = self.plan.model_copy(update={"journal": self.writer.settle()})
@@ -229,35 +221,40 @@ class Job:
         bare = request.model_copy(update={"grids": ()})
         self.task = Task(str(self.folder.resolve()), bare, new_id(), (), self.terms.timeout, self.terms.keep_runs)
         first = self._missing(every)
-        self._note_before(request, every, first)
+        self._note_before(every, first)
         with ExitStack() as self._workers:
             self._most = None if rounds else len(first)
             self._compute(every, first, "points")
             names = [axis.name for axis in request.axes]
+            seeds = tuple(dict.fromkeys(seed for grid in request.grids for seed in grid.seeds))
             cells = {tuple(point.at[name] for name in names) for point in every}
             for number in range(1, rounds + 1):
-                new = self._next(request, cells)
+                # cells of the next round: between neighbours that differ; the same call gives the same cells
+                new: Any = next_cells(*self._signatures(request, cells))
                 if not new:
                     break
-                cells |= {tuple(at.values()) for at, _ in new}
-                check_count(len(cells) * len(new[0][1]), self.terms.yes)
-                added = list(points(request, iter(new)))
+                cells |= set(new)
+                check_count(len(cells) * len(seeds), self.terms.yes)
+                added = list(points(request, ((dict(zip(names, cell, strict=True)), seeds) for cell in new)))
                 self._compute(added, self._missing(added), f"round {number}")
             if rounds:
-                self.progress.note(notes.boundary(request.axes, *self._signatures(request, cells)))
+                self.progress.note(boundary(request.axes, *self._signatures(request, cells)))
         if self.terms.remeasure:
-            self.progress.note(notes.renewed(self.renewed, "verdicts" in request.measures))
+            judged = "verdicts" in request.measures
+            why = "all were judged by the claims and rules of today" if judged else "this sweep judges no claims"
+            how = "by the claims and rules of today" if self.renewed else f": {why}"
+            self.progress.note(f"{counted(self.renewed, 'row')} renewed{' ' if self.renewed else ''}{how}")
 
-    def _note_before(self, request: Plan, every: Sequence[Point], missing: Sequence[Point]) -> None:
+    def _note_before(self, every: Sequence[Point], missing: Sequence[Point]) -> None:
+        """Damaged and lost rows, if points are missing now, and rows whose claims were judged by rules no longer in force."""
         rows = self.writer.rows
-        if damaged := notes.damage(rows, missing):
-            self.progress.warn(damaged)
-        if merged := notes.merged(request, every):
-            self.progress.note(merged)
-        if not self.terms.remeasure and (older := notes.outdated_rows(rows, every, self.rules)):
-            self.progress.note(older)
-        if self.terms.keep_runs and (bare := notes.without_run(rows, every, self.folder)):
-            self.progress.note(bare)
+        if problems := rows.problems() if missing else []:
+            more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+            self.progress.warn(f"{problems[0]}{more}; points without an intact row are computed again")
+        known = (rows.current.get(point.digest) for point in every)
+        older = sum(row is not None and outdated(row, self.rules) for row in known)
+        if older and not self.terms.remeasure:
+            self.progress.note(f"{counted(older, 'row')} judged by older rules; --remeasure computes them again")
 
     def _missing(self, every: Sequence[Point]) -> list[Point]:
         """Points without a row, those whose last try was damaged, and on request those that failed or are outdated."""
@@ -268,29 +265,22 @@ class Job:
             last = lost.get(point.digest, 0)
             if row is None:
                 found.append(replace(point, retry=last))
-            elif self._again(row, last):
-                found.append(replace(point, retry=max(row["retry"] + 1, last), renew=reached_end(row)))
+            else:
+                again = outdated(row, self.rules) and self.terms.remeasure if reached_end(row) else self.terms.retry_failed
+                if again or row["retry"] < last:
+                    found.append(replace(point, retry=max(row["retry"] + 1, last), renew=reached_end(row)))
         return found
-
-    def _again(self, row: Row, lost: int) -> bool:
-        """Whether a point that has a row is computed again."""
-        if reached_end(row):
-            return row["retry"] < lost or (self.terms.remeasure and outdated(row, self.rules))
-        return self.terms.retry_failed or row["retry"] < lost
-
-    def _pool(self) -> Pool:
-        """The workers, started when they are first needed; no more of them than there are points, where that is known."""
-        if self._started is None:
-            wanted = self.terms.workers or cores()
-            remote, few = self.terms.scheduler, wanted if self._most is None else min(wanted, self._most)
-            self._started = self._workers.enter_context(local_pool(few) if remote is None else remote_pool(remote))
-        return self._started
 
     def _compute(self, every: Sequence[Point], missing: Sequence[Point], what: str) -> None:
         self.progress.begin(what, len(every), len(every) - len(missing))
         if not missing:
             return
-        Dispatch(self._pool(), self.task, self.writer, self.progress).run(missing, self._ended)
+        # The workers, started when they are first needed; no more of them than there are points, where that is known.
+        if self._started is None:
+            wanted = self.terms.workers or cores()
+            remote, few = self.terms.scheduler, wanted if self._most is None else min(wanted, self._most)
+            self._started = self._workers.enter_context(local_pool(few) if remote is None else remote_pool(remote))
+        Dispatch(self._started, self.task, self.writer, self.progress).run(missing, self._ended)
         known = self.writer.rows.refresh().current
         again = (point for point in missing if self.terms.remeasure and point.renew and point.digest in known)
         self.renewed += sum(known[point.digest]["retry"] >= point.retry for point in again)
@@ -312,10 +302,3 @@ class Job:
         known = {tuple(cell[place] for place in order): found for cell, found in signatures(made, self.by).items()}
         scales = [Scale(axis.kind, axis.values) for axis in request.axes]
         return scales, {cell: known[cell] for cell in cells if cell in known}
-
-    def _next(self, request: Plan, cells: set[Cell]) -> list[tuple[dict[str, Value], tuple[int, ...]]]:
-        """Cells of the next round: between neighbours among `cells` that differ; the same call gives the same cells."""
-        names = [axis.name for axis in request.axes]
-        seeds = tuple(dict.fromkeys(seed for grid in request.grids for seed in grid.seeds))
-        new: Any = next_cells(*self._signatures(request, cells))
-        return [(dict(zip(names, cell, strict=True)), seeds) for cell in new]

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from stagescope.sweeping.axes import spelled
-from stagescope.sweeping.points import Point
+from stagescope.sweeping.plan import Point
 from stagescope.sweeping.rows import outcome, reached_end
 from stagescope.sweeping.worker import Brief
 

@@ -5,14 +5,39 @@ that shrink by two in a round: from a grid of n intervals, r rounds bring it to 
 whose cells agree is never seen: begin with a grid fine enough for the smallest region that matters.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import product
 
 from stagescope.errors import InputError, unknown
-from stagescope.sweeping.boxes import Cell, Scale, leaves, middles_of
+from stagescope.sweeping.axes import Axis, Cell, Scale, leaves, middles_of
 from stagescope.sweeping.columns import columns_of
 from stagescope.sweeping.plan import Plan
 from stagescope.sweeping.rows import Row, reached_end
+from stagescope.sweeping.table import Sweep
+
+
+def signatures(sweep: Sweep, by: str | None) -> dict[Cell, Hashable]:
+    """The signature of every cell: the one that most of its seeds have."""
+    return {cell: _most(sweep, rows, by) for cell, rows in sweep.cells.items()}
+
+
+def _most(sweep: Sweep, rows: Sequence[Row], by: str | None) -> Hashable:
+    counted = Counter(_signature(sweep, row, by) for row in rows)
+    return max(counted, key=lambda each: (counted[each], repr(each)))
+
+
+def _signature(sweep: Sweep, row: Row, by: str | None) -> Hashable:
+    """By default which events occurred, and the verdicts; by a column: a word itself, a number by its sign or its absence."""
+    if not reached_end(row):
+        return row["status"]
+    if by is None:
+        reached = tuple(name for name, when in (row.get("events") or {}).items() if when is not None)
+        return reached, tuple((column.name, column.read(row)) for column in sweep.verdict_columns)
+    value = sweep.column_of(by).read(row)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "above 0" if value > 0 else "below 0" if value < 0 else "0"
+    return value
 
 
 def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[Cell]:
@@ -48,6 +73,19 @@ def sharpness(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> l
     if not mixed:
         return None
     return [max(scale.share(*box[place]) for box in mixed) if scale.extended else None for place, scale in enumerate(scales)]
+
+
+def boundary(axes: Sequence[Axis], scales: Sequence[Scale], said: Mapping[Cell, Hashable]) -> str:
+    """How well a refinement knows where neighbours differ."""
+    apart = sharpness(scales, said)
+    if apart is None:
+        return "no neighbours differ: there is nothing to refine"
+    shares = [
+        f"{100 * share:.2g} % of {axis.name}{' (of its logarithm)' if axis.kind.startswith('log') else ''}"
+        for axis, share in zip(axes, apart, strict=True)
+        if share is not None
+    ]
+    return f"neighbours that differ are at most {' and '.join(shares)} apart"
 
 
 def check_column(by: str, plan: Plan, rows: Sequence[Row]) -> None:

@@ -11,10 +11,20 @@ from stagescope.options import Options, field_name
 from stagescope.papers.study import Study
 from stagescope.runs.files import store_errors
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
-from stagescope.sweeping.inputs import changed_file, file_hashes, known_files
-from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id
-from stagescope.sweeping.points import check_effect, fixed_options
-from stagescope.sweeping.presets import NamedSweep, preset_of
+from stagescope.sweeping.plan import (
+    MEASURES,
+    Grid,
+    Measure,
+    NamedSweep,
+    Plan,
+    changed_file,
+    check_effect,
+    file_hashes,
+    fixed_options,
+    known_files,
+    new_id,
+    preset_of,
+)
 from stagescope.sweeping.worker import versions
 
 MOST_POINTS = 1_000_000

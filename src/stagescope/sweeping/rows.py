@@ -6,22 +6,198 @@ cannot get two rows, whoever computed it twice.
 """
 
 import fcntl
+import hashlib
+import json
 import os
 import re
+import socket
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from stagescope.runs.files import no_link, store_errors
+from stagescope.runs.files import no_link, store_errors, sync
 from stagescope.runs.run import DONE
+from stagescope.spec import canonical
 from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.lines import AppendFile, Lines, line_of, row_of
-from stagescope.sweeping.shape import Whole, fits, is_row
+
+_OPEN, _MIDDLE, _CLOSE = b'{"check":"', b'","row":', b"}"
+_DIGITS = 16
+_START = len(_OPEN) + _DIGITS + len(_MIDDLE)
+
+
+def line_of(row: Mapping[str, Any] | Sequence[Any]) -> bytes:
+    """The stored line of a row, or of an entry of the journal."""
+    body = json.dumps(row, separators=(",", ":"), allow_nan=False).encode()
+    return _OPEN + _check(body) + _MIDDLE + body + _CLOSE + b"\n"
+
+
+def row_of(line: bytes) -> Any:
+    """What a stored line without its newline holds; None if its bytes are not those that were committed."""
+    body = line[_START : -len(_CLOSE)]
+    whole = line.startswith(_OPEN) and line[_START - len(_MIDDLE) : _START] == _MIDDLE and line.endswith(_CLOSE)
+    if not whole or line[len(_OPEN) : len(_OPEN) + _DIGITS] != _check(body):
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _check(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest()[:_DIGITS].encode()
+
+
+class Lines:
+    """Whole lines of all files of a folder with one suffix, no links; a call of `fresh` gives those added since the last one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, tuple[int, int]] = {}
+
+    def fresh(self) -> Iterator[tuple[str, int, bytes]]:
+        """(file, line number from 1, bytes) of what was added; a last line without newline waits until it is whole."""
+        with store_errors(self._folder):
+            there = self._folder.is_dir() and not self._folder.is_symlink()
+            for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name) if there else ():
+                offset, number = self._read.get(entry.name, (0, 0))
+                ours = entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+                if not ours or entry.stat().st_size <= offset:
+                    continue
+                with open(entry.path, "rb", opener=no_link) as file:
+                    file.seek(offset)
+                    whole = file.read().rpartition(b"\n")[0]
+                for line in whole.split(b"\n") if whole else ():
+                    number += 1
+                    offset += len(line) + 1
+                    yield entry.name, number, line
+                self._read[entry.name] = offset, number
+
+    @property
+    def size(self) -> int:
+        """Bytes of all whole lines read so far."""
+        return sum(offset for offset, _ in self._read.values())
+
+
+class AppendFile:
+    """A file that one process appends to, opened when first needed."""
+
+    def __init__(self, path: Path, durable: bool = True) -> None:
+        self.path, self._durable = path, durable
+        self._handle: int | None = None
+
+    def append(self, data: bytes) -> None:
+        """Write at the end, pushed to the disk if durable; what a full disk cut short is taken back, or later lines follow it."""
+        with store_errors(self.path):
+            if self._handle is None:
+                self.path.parent.mkdir(exist_ok=True)
+                self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+                sync(self.path.parent)
+            size = os.fstat(self._handle).st_size
+            try:
+                written = os.write(self._handle, data)
+                while written < len(data):
+                    written += os.write(self._handle, data[written:])
+                if self._durable:
+                    os.fsync(self._handle)
+            except OSError:
+                os.ftruncate(self._handle, size)
+                raise
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+class Attempts:
+    """Attempts on points by all processes of one call of `sweep`; a process appends to a file of its own."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder / "attempts"
+        self._file = AppendFile(self.folder / f"{name}.jsonl", durable=False)
+        self._lines = Lines(self.folder)
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self.close = self._file.close
+
+    def count(self, call: str, digest: str) -> int:
+        """How often a point was begun in a call, as last read."""
+        return self._counts[call, digest]
+
+    def refresh(self) -> None:
+        """Read what was begun since the last time. A line that was cut short or damaged is ignored."""
+        for _, _, line in self._lines.fresh():
+            try:
+                entry = json.loads(line)
+                self._counts[entry["call"], entry["digest"]] += 1
+            except (ValueError, TypeError, KeyError, RecursionError):
+                continue
+
+    def begin(self, call: str, digest: str) -> None:
+        """Note the start of a point. It may be lost in a crash of the machine: it only serves to count lost workers."""
+        line = canonical({"digest": digest, "call": call, "time": time.time(), "pid": os.getpid(), "host": socket.gethostname()})
+        self._file.append(line + b"\n")
+
+
+Whole = Annotated[int, Field(ge=0, lt=2**63)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Scalar = bool | Integer | Number | str | None
+Numbers = dict[str, Integer | Number | bool | None] | None
+
+
+class _Row(BaseModel):
+    """What is used of a row; rows of version 0.1.0 have this shape too."""
+
+    model_config = ConfigDict(strict=True)
+
+    digest: str
+    retry: Whole
+    status: str
+    reason: str
+    renew: bool = False
+    study: str = ""
+    seed: Whole = 0
+    at: dict[str, Scalar] = {}
+    config: dict[str, Any] = {}
+    clock: str | None = None
+    version: str = ""
+    end: Integer | Number | None = None
+    seconds: Integer | Number | None = None
+    started: Integer | Number | None = None
+    committed: Integer | Number = 0
+    events: Numbers = None
+    starts: Numbers = None
+    durations: Numbers = None
+    numbers: Numbers = None
+    stages: list[str] | None = None
+    verdicts: dict[str, str] | None = None
+    rules: dict[str, Integer] | None = None
+    own: dict[str, str] | None = None
+    measures: dict[str, dict[str, Scalar | list[Any] | dict[str, Any]]] | None = None
+
+
+def is_row(found: Any) -> bool:
+    """Whether a stored value has the shape of a row."""
+    try:
+        _Row.model_validate(found)
+    except ValidationError:
+        return False
+    return True
+
+
+def fits(row: dict[str, Any], axes: Sequence[Axis]) -> bool:
+    """Whether a row can stand in the table of a sweep over these axes."""
+    if not {"study", "seed", "at", "config"} <= row.keys():
+        return False
+    at = row["at"]
+    return all(axis.name in at and (axis.kind == "categorical" or type(at[axis.name]) in (int, float)) for axis in axes)
+
 
 Row = dict[str, Any]
 """What a point gave: `digest`, `study`, `seed`, `at`, `config`, `status`, `reason`, and what was measured."""
@@ -35,6 +211,11 @@ def reached_end(row: Row) -> bool:
 def outcome(status: str, reason: str) -> str:
     """How a point ended, in one sentence; the status is left out where the reason contains it."""
     return reason if reason.startswith(status) else f"{status}: {reason}" if reason else status
+
+
+def counted(number: int, what: str) -> str:
+    """Three rows, one row."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _shown(line: bytes) -> tuple[str, int] | None:

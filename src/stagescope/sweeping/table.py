@@ -2,29 +2,101 @@
 
 import csv
 import io
+import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stagescope.errors import InputError, unknown
+import stagescope
+from stagescope.errors import InputError, NotARun, StagescopeError, StoreError, message, unknown
 from stagescope.markup import block, note, number, table, title
 from stagescope.papers.registry import stored_study
-from stagescope.runs.files import publish
+from stagescope.progress import progress_for
+from stagescope.runs.files import foreign, publish
+from stagescope.runs.store import verify
 from stagescope.spreadsheet import cell
 from stagescope.sweeping.axes import Axis, Value, ordered, spelled
-from stagescope.sweeping.columns import Column, columns_of
-from stagescope.sweeping.inputs import changed_file
-from stagescope.sweeping.plan import Plan, load_plan
-from stagescope.sweeping.predicted import PREFIX, predicted_columns, predictions
-from stagescope.sweeping.rows import Row, Rows, misfits, reached_end
-from stagescope.sweeping.shape import fits
-from stagescope.sweeping.statistics import CONFIDENCE, summarised
+from stagescope.sweeping.columns import CONFIDENCE, Column, Lack, columns_of, summarised
+from stagescope.sweeping.plan import FILE, Plan, changed_file, load_plan
+from stagescope.sweeping.rows import Row, Rows, fits, misfits, reached_end
 
 if TYPE_CHECKING:
     from stagescope.runs.run import Run
+
+PREFIX = "predicted "
+PREDICTED_FILE = "predicted.json"
+Paths = dict[str, dict[str, Any]]
+"""By the digest of a row: `events` with the time of each, or null if it does not come, or the `reason` why nothing is predicted.
+
+Events of which the path cannot say whether they come are left out.
+"""
+
+
+def predictions(folder: Path, rows: Sequence[Row]) -> Paths:
+    """The prediction of every row, a second or more each; those made before by this version are kept in the sweep's folder."""
+    known = _stored_paths(folder / PREDICTED_FILE)
+    left = [row for row in rows if row["digest"] not in known]
+    with progress_for(None) as bar:
+        for row in bar.each(left, "predicting", "points"):
+            known[row["digest"]] = _predicted(row)
+    if left and folder.is_dir():
+        publish(folder / PREDICTED_FILE, json.dumps({"version": stagescope.__version__, "paths": known}).encode())
+    return known
+
+
+def _predicted(row: Row) -> dict[str, Any]:
+    from stagescope.papers.predicting import UNTIL, planned_path
+
+    try:
+        study = stored_study(row["study"])
+        path = planned_path(study.setup(study.configured(None, **row["config"]), row["seed"]))
+    except StagescopeError as error:
+        return {"reason": message(error)}
+    return {"events": {name: event.t for name, event in path.events.items() if event.t is not None or event.beyond >= UNTIL}}
+
+
+def _stored_paths(file: Path) -> Paths:
+    """What an earlier call of this version has found; a file that is none of ours counts for nothing."""
+    try:
+        found = json.loads(file.read_text())
+        if found["version"] == stagescope.__version__:
+            return {digest: path for digest, path in found["paths"].items() if _is_path(path)}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        pass
+    return {}
+
+
+def _is_path(path: Any) -> bool:
+    events = path.get("events", {}) if isinstance(path, dict) else None
+    return isinstance(events, dict) and all(when is None or isinstance(when, int | float) for when in events.values())
+
+
+def predicted_columns(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Column]:
+    """One column an event of any point; an error says why where nothing is predicted of any."""
+    names = dict.fromkeys(name for path in found.values() for name in path.get("events", {}))
+    if not names:
+        reasons = dict.fromkeys(path.get("reason", "it has no rows") for path in found.values())
+        raise InputError(f"nothing is predicted of this sweep: {next(iter(reasons), 'it has no rows')}")
+    return {f"{PREFIX}{name}": _column(found, name) for name in names}
+
+
+def _column(found: Mapping[str, Mapping[str, Any]], name: str) -> Column:
+    """Not of the run, so a run that failed has a value too. An event that does not come is later than all others."""
+
+    def events(row: Row) -> Mapping[str, Any]:
+        return found.get(row["digest"], {}).get("events", {})
+
+    def lacks(row: Row) -> Lack:
+        return "not reached" if name in events(row) else "none"
+
+    from stagescope.papers.predicting import UNTIL
+
+    return Column(f"{PREFIX}{name}", "time", None, lambda row: events(row).get(name), lacks, horizon=UNTIL)
+
 
 Cell = tuple[Value, ...]
 MOST_ROWS, MOST_COLUMNS = 10, 6
@@ -272,3 +344,35 @@ def _short(value: Any) -> str:
 
 def _at(at: Mapping[str, Value]) -> str:
     return ", ".join(f"{name}={spelled(value)}" for name, value in at.items())
+
+
+def verify_sweep(folder: str | Path) -> list[str]:
+    """One sentence for everything damaged, missing or foreign in a sweep; an empty list: it is as it was committed.
+
+    A damaged row whose point was computed again is no problem any more. `table.csv` is not checked: each call of `sweep`
+    writes it again from the rows.
+    """
+    folder = Path(folder)
+    if not os.path.lexists(folder / FILE):
+        load_plan(folder)  # says what is there instead
+    problems = foreign(folder)
+    try:
+        plan, rows = load_plan(folder), Rows(folder).refresh()
+    except StoreError as damage:
+        return list(dict.fromkeys([*problems, str(damage)]))
+    journal = rows.journal
+    problems += [*rows.problems(), *misfits(rows, plan.axes), *journal.damaged]
+    if plan.journal is not None and journal.size < plan.journal:
+        problems.append(f"{journal.folder}: {plan.journal - journal.size} bytes that were committed are gone")
+    kept = [] if (folder / "runs").is_symlink() else (folder / "runs").glob("[!.]*")
+    for run in sorted(path for path in kept if not path.is_symlink()):
+        problems += _kept_runs(run)
+    return list(dict.fromkeys(problems))
+
+
+def _kept_runs(run: Path) -> list[str]:
+    """What is wrong with a run that was kept; a call that was killed leaves a hidden folder beside it, which is no run yet."""
+    try:
+        return verify(run)
+    except NotARun as missing:
+        return [str(missing)]

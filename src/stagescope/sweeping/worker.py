@@ -4,29 +4,137 @@ Nothing here imports Dask: a worker is any process that can call `work`.
 """
 
 import faulthandler
+import os
 import platform
 import re
+import shutil
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import stagescope
 from stagescope.claims.claim import Claim
+from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import forget, own_claims, source_digest
-from stagescope.errors import NotARun, StagescopeError
+from stagescope.errors import NotARun, StagescopeError, sentence
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
-from stagescope.sweeping.attempts import Attempts
-from stagescope.sweeping.inputs import changed_file
-from stagescope.sweeping.measure import measured, row_at
-from stagescope.sweeping.plan import Plan, load_plan
-from stagescope.sweeping.points import Point
-from stagescope.sweeping.rows import Row, RowWriter
+from stagescope.runs.run import Run
+from stagescope.spec import finite
+from stagescope.sweeping.columns import Rules
+from stagescope.sweeping.plan import MEASURES, Measure, Plan, Point, changed_file, load_plan
+from stagescope.sweeping.rows import Attempts, Row, RowWriter
+
+LONGEST_REASON = 400
+
+
+def measured(
+    study: Study,
+    point: Point,
+    measures: Sequence[Measure],
+    keep: Path | None = None,
+    claims: Sequence[Claim] = (),
+    source: str | None = None,
+) -> Row:
+    """Run a point and measure it.
+
+    `keep` is the folder that its whole run is stored in, `claims` are the caller's own, `source` is the digest of their module.
+    """
+    began, clock = time.time(), time.monotonic()
+    own = None if keep is None else keep.with_name(f"{keep.name}.{socket.gethostname()}.{os.getpid()}")
+    try:
+        run = study.run(study.configured(None, **point.config), seed=point.seed, out=own, overwrite=True, progress=False)
+    except (Exception, SystemExit) as error:
+        found = {"status": "failed", "reason": reason(error)}
+    else:
+        found = _read(study, run, measures, claims, source)
+        if own is not None and keep is not None and (wrong := _settle(own, keep)):
+            found |= {"status": "failed", "reason": f"the run is {run.status}, but cannot be kept: {wrong}"}
+    return row_at(study, point, {**found, "seconds": time.monotonic() - clock, "started": began})
+
+
+def _settle(own: Path, keep: Path) -> str | None:
+    """Move a stored run to its place; what went wrong, if it did.
+
+    Until then it has a folder of its own, because another worker may be making the same run.
+    """
+    old = own.with_name(f"{own.name}.old")
+    try:
+        if keep.exists():  # of a try before, or of a worker that was faster
+            keep.rename(old)
+        own.rename(keep)
+    except OSError as error:
+        return None if keep.exists() else str(error)
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(own, ignore_errors=True)
+    return None
+
+
+def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
+    """A row with what it always has; numbers that are not finite are null."""
+    known = {"digest": point.digest, "study": study.name, "seed": point.seed, "at": dict(point.at), "config": dict(point.config)}
+    made = {"host": socket.gethostname(), "version": stagescope.__version__}
+    return finite({**known, **made, "retry": point.retry, "renew": point.renew, "reason": "", **found})
+
+
+def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim], source: str | None) -> dict[str, Any]:
+    """What a run shows. A finished run that cannot be read has failed: a row without events must not look like one."""
+    found: dict[str, Any] = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
+    try:
+        if "numbers" in measures:
+            found["numbers"] = study.numbers(run)
+        if "events" in measures:
+            found |= _events(run)
+        if "verdicts" in measures:
+            from stagescope.papers.answers import check
+
+            found |= {"verdicts": _verdicts(check(run, claims)), **Rules.of(study.claims(), claims, source).row()}
+        own = [name for name in measures if name not in MEASURES and run.done]
+        if own:
+            found["measures"] = {name: study.measures[name](run) for name in own}
+    except (Exception, SystemExit) as error:
+        if run.done:
+            return {**found, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
+    return found
+
+
+def _verdicts(ledger: Ledger) -> dict[str, str]:
+    """Verdicts by tag; a tag that a paper uses twice is numbered."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for row in ledger:
+        seen[row.tag] += 1
+        found[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
+    return found
+
+
+def _events(run: Run) -> dict[str, Any]:
+    """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
+    from stagescope.papers.reading import reading
+
+    seen = reading(run).stages  # without the transitions of all curves, which no column shows
+    spans: dict[str, float | None] = {}
+    starts: dict[str, float] = {}
+    for stage in seen:
+        starts.setdefault(stage.name, stage.start)
+        before = spans.get(stage.name, 0.0)
+        spans[stage.name] = None if stage.stop is None or before is None else before + stage.stop - stage.start
+    return {"events": dict(seen.events), "stages": [stage.name for stage in seen], "starts": starts, "durations": spans}
+
+
+def reason(error: BaseException) -> str:
+    """A sentence for a row, not too long."""
+    text = sentence(error)
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
+
 
 DEATHS = 8
 """A point that was begun so often in one call and never ended is given up: whatever kills its worker will do so again."""
@@ -108,7 +216,12 @@ _WARM = threading.Event()
 
 def work(task: Task) -> Done:
     """Compute a batch."""
-    _check_versions(task.plan.versions)
+    # Refuse work from a client that runs other code: its rows would not be those of this one.
+    client = task.plan.versions
+    mine = versions()
+    for name, there in client.items():
+        if mine[name] != there:
+            raise Mismatch(f"a worker has {name} {mine[name]}, this client {there}; install the same version on both")
     study = study_named(task.plan.study)
     with _ONE:
         desk = _desk(task)
@@ -124,14 +237,6 @@ def work(task: Task) -> Done:
             _one_by_one(study, task, desk)
         current = desk.writer.rows.current
         return Done(tuple(brief_of(current[point.digest]) for point in task.points))
-
-
-def _check_versions(client: Mapping[str, str]) -> None:
-    """Refuse work from a client that runs other code: its rows would not be those of this one."""
-    mine = versions()
-    for name, there in client.items():
-        if mine[name] != there:
-            raise Mismatch(f"a worker has {name} {mine[name]}, this client {there}; install the same version on both")
 
 
 def _desk(task: Task) -> Desk | None:
@@ -211,7 +316,9 @@ def _one_by_one(study: Study, task: Task, desk: Desk) -> None:
 def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
     trace = desk.traces / f"{point.digest}.{point.retry}.trace"
     if trace.exists() and trace.stat().st_size:
-        limit = _limit(trace)
+        # The time that was given, as the trace says it: a first point has more, and a later call may have another.
+        found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))
+        limit = sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
         why = f"timed out{'' if limit is None else f' after {limit:g} s'}{_where(trace)}"
         return row_at(study, point, {"status": "timed out", "reason": why, "seconds": limit, "started": time.time()})
     if tried >= DEATHS:
@@ -245,12 +352,6 @@ def _timer(seconds: float | None, trace: Path | None) -> Iterator[None]:
     _WARM.set()
     if trace is not None:
         trace.unlink()
-
-
-def _limit(trace: Path) -> float | None:
-    """The time that was given, as the trace says it: a first point has more, and a later call may have another."""
-    found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))
-    return sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
 
 
 def _where(trace: Path) -> str:

@@ -1,10 +1,17 @@
-"""Which axes a plot starts with: the same on the page, on paper and in a notebook."""
+"""The scale of time by change: equal lengths for equal changes of attention, so that what happens has room.
 
-from collections.abc import Sequence
+The place of a frame is the length of the path that attention has gone so far, over its whole length: the sum of the distances
+(square root of the sum of squares) between attention at neighbouring frames. A run without attention has the path of its
+predictions, and one without either that of its parameters. A tenth of the scale is spread evenly over time.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.views.view import Curves
+from stagescope.runs.run import Run
+from stagescope.views.view import Curves, Matrices, View
 
 
 def log_time(time: np.ndarray) -> bool:
@@ -20,3 +27,69 @@ def log_values(views: Sequence[Curves]) -> bool:
     values = values[np.isfinite(values)]
     positive = values[values > 0]
     return bool(len(positive) and len(positive) >= 0.5 * len(values) and positive.max() > 30 * positive.min())
+
+
+SOURCES = {"attention": ("attention", "patterns"), "predictions": ("predictions", "map")}
+"""Slots of views that show attention or predictions; `attention-2` and so on belong to `attention`."""
+EVEN = 0.1
+"""Share of the scale that is spread evenly over time, so that a plateau, where nothing changes, is not one point."""
+TOGETHER = 4_000_000
+"""Numbers that are worked on at once."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Where each frame lies on the scale by change, from 0 to 1, increasing; `of` says whose change it is."""
+
+    of: str
+    at: np.ndarray
+
+
+def change_of(run: Run, views: Sequence[View]) -> Change | None:
+    """The scale of a run, from what its views show; None where nothing is seen to change."""
+    if run.frames < 2:
+        return None
+    for of, slots in SOURCES.items():
+        shown = [view for view in views if isinstance(view, Matrices) and _named(view.slot, slots)]
+        path = sum((_squares(view, run.time) for view in shown), np.zeros(run.frames - 1))
+        if path.any():
+            return _scale(of, np.sqrt(path), run.time)
+    path = sum((_steps(run.params[name]) for name in run.params), np.zeros(run.frames - 1))
+    return _scale("the parameters", np.sqrt(path), run.time) if path.any() else None
+
+
+def _named(slot: str, slots: tuple[str, ...]) -> bool:
+    name, _, number = slot.rpartition("-")
+    return slot in slots or (name in slots and number.isdigit())
+
+
+def _scale(of: str, lengths: np.ndarray, time: np.ndarray) -> Change:
+    path = np.concatenate([[0.0], np.cumsum(lengths)])
+    even = (time - time[0]) / (time[-1] - time[0])
+    return Change(of, (1 - EVEN) * path / path[-1] + EVEN * even)
+
+
+def _squares(view: Matrices, time: np.ndarray) -> np.ndarray:
+    """Squared distances between all neighbouring frames; those between frames that a view leaves out share its distance."""
+    if view.frames is None:
+        return _steps(view.values)
+    path = np.concatenate([[0.0], np.cumsum(np.sqrt(_steps(view.values)))])
+    return np.diff(np.interp(time, time[view.frames], path)) ** 2
+
+
+def _steps(values: np.ndarray) -> np.ndarray:
+    """Squared distances between neighbouring frames; 0 where a frame has numbers that are not finite."""
+    return np.concatenate([_between(part) for part in _parts(values)]) if len(values) > 1 else np.zeros(0)
+
+
+def _between(part: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.einsum("ij,ij->i", *[np.diff(np.asarray(part, dtype=float).reshape(len(part), -1), axis=0)] * 2)
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _parts(values: np.ndarray) -> Iterator[np.ndarray]:
+    """Frames some at a time, each part from the last frame of the one before."""
+    step = max(1, TOGETHER // max(1, values[:1].size))
+    for first in range(0, len(values) - 1, step):
+        yield values[first : first + step + 1]

@@ -1,12 +1,78 @@
 """Many curves in one view: the first few have names, the others are drawn faintly behind them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stagescope.views.subsample import NUMBERS, spread
+from stagescope.runs.run import Run
 from stagescope.views.view import Curve, Curves, Level
+
+CELLS = 60e6
+"""Most cells of a view of matrices that are there already, or made a frame at a time."""
+OBSERVED = 20e6
+"""Most of those that are made from other matrices, all frames at once: about 600 MB with what is needed on the way."""
+NUMBERS = 3e6
+"""Most numbers of a view of curves."""
+WORK = 2e9
+"""Most multiplications, about a second or two, that the singular values of one block may take."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run at the frames shown, and which of the whole run's frames these are; None: every one."""
+
+    run: Run
+    frames: np.ndarray | None = None
+
+
+def shown(run: Run, size: float, most: float) -> Shown:
+    """Frames of a run, few enough that their number times `size`, the cost of one, is at most `most`."""
+    frames = spread(run.frames, max(2, int(most / max(size, 1))))
+    return Shown(run) if frames is None else Shown(run.only(frames), frames)
+
+
+def spread(frames: int, most: int) -> np.ndarray | None:
+    """At most `most` of `frames` frames, evenly spaced, with the first and the last; None means all of them."""
+    if frames <= most:
+        return None
+    return np.unique(np.rint(np.linspace(0, frames - 1, most)).astype(int))
+
+
+MOST_POINTS = 300
+
+
+def plane(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (frames, n, w) in the plane of their largest variance, all frames together: (frames, n, 2), and shares (frames, 2).
+
+    The axes are the two top eigenvectors of sum_frames sum_i (x_i - mean)(x_i - mean)^T, each signed so that its largest
+    coordinate in the last frame is positive. Coordinates are taken from the origin, not from the mean: a row at zero is at
+    zero. A share is that of the frame's own variance along an axis, nan where the frame has none.
+    """
+    rows = np.where(np.isfinite(rows).all(axis=(1, 2), keepdims=True), rows, np.nan)
+    axes = _axes(rows)
+    places = rows @ axes.T
+    last = places[np.flatnonzero(np.isfinite(places).all(axis=(1, 2)))[-1]] if np.isfinite(rows).any() else np.zeros((1, 2))
+    signs = np.sign(last[np.argmax(np.abs(last), axis=0), [0, 1]])
+    places = places * np.where(signs == 0, 1.0, signs)
+    centred = places - places.mean(axis=1, keepdims=True)
+    total = np.sum((rows - rows.mean(axis=1, keepdims=True)) ** 2, axis=(1, 2))
+    along = np.sum(centred**2, axis=1)
+    return places, along / np.where(total > 0, total, np.nan)[:, None]
+
+
+def _axes(rows: np.ndarray) -> np.ndarray:
+    """The two axes (2, w); a second one that does not exist, where rows have a single number, is zero."""
+    good = rows[np.isfinite(rows).all(axis=(1, 2))]
+    centred = (good - good.mean(axis=1, keepdims=True)).reshape(-1, rows.shape[2])
+    width = rows.shape[2]
+    if centred.shape[0] >= width:
+        _, vectors = np.linalg.eigh(centred.T @ centred)
+        found = vectors[:, ::-1].T[:2]
+    else:
+        found = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    return np.vstack([found, np.zeros((2 - len(found), width))])
+
 
 NAMED = 8
 """Curves of one view that a reader can tell apart."""

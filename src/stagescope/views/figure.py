@@ -12,10 +12,68 @@ from stagescope.corpora.known import locate
 from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
 from stagescope.runs.files import check_target, publish, store_errors
-from stagescope.views.palette import CATEGORIES
 
 if TYPE_CHECKING:
+    from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure as Drawing
+
+CATEGORIES = ("#0072b2", "#d55e00", "#009e73", "#b8578b", "#c98500", "#3a9bd9", "#8a7a00", "#3d3d3d")
+"""Okabe and Ito's eight, ordered by how well they stand on white."""
+PALE = 0.8
+"""Share of white in a tint."""
+TINTS = tuple(
+    "#" + "".join(f"{round(255 * PALE + (1 - PALE) * level):02x}" for level in bytes.fromhex(each[1:])) for each in CATEGORIES
+)
+"""The same in pale, for strips with names on them: stages on paper have the colours of those on the page."""
+SEQUENTIAL = (
+    (0.975, 0.012, 110),
+    (0.88, 0.105, 122),
+    (0.74, 0.12, 155),
+    (0.6, 0.098, 195),
+    (0.46, 0.098, 250),
+    (0.33, 0.12, 285),
+    (0.21, 0.09, 305),
+)
+"""From the colour of the paper to the strongest: lightness, chroma and hue in degrees (OKLCH)."""
+DIVERGING = (
+    (0.3, 0.11, 262),
+    (0.52, 0.125, 255),
+    (0.76, 0.085, 245),
+    (0.975, 0.004, 90),
+    (0.8, 0.1, 65),
+    (0.58, 0.13, 48),
+    (0.34, 0.09, 40),
+)
+"""From the strongest negative over zero to the strongest positive."""
+STEPS = 255
+_TO_CONES = np.array([[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.291485548]])
+_TO_LIGHT = np.array(
+    [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.707614701],
+    ]
+)
+"""Ottosson's matrices from OKLab to linear light."""
+
+
+def ramp(signed: bool, foot: float = 0.0) -> np.ndarray:
+    """STEPS colours (steps, 3) in 0..1, lowest value first; `foot` is the share at the pale end that is left out."""
+    anchors = np.array(DIVERGING if signed else SEQUENTIAL)
+    angle = np.radians(anchors[:, 2])
+    lab = np.stack([anchors[:, 0], anchors[:, 1] * np.cos(angle), anchors[:, 1] * np.sin(angle)], axis=1)
+    at = np.linspace(foot, 1.0, STEPS) * (len(anchors) - 1)
+    points = np.stack([np.interp(at, np.arange(len(anchors)), lab[:, axis]) for axis in range(3)], axis=1)
+    light = np.clip((points @ _TO_CONES.T) ** 3 @ _TO_LIGHT.T, 0.0, 1.0)
+    return np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+
+
+def colour_map(signed: bool = False, foot: float = 0.0) -> "ListedColormap":
+    """The ramp for Matplotlib."""
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(ramp(signed, foot), "page")
+
 
 Numbers = dict[str, Any]
 COLORS = CATEGORIES
@@ -102,21 +160,29 @@ def check_replaceable(path: Path) -> None:
 
 
 def save(draw: Callable[[], "Drawing"], stem: Path, kinds: Sequence[str] | None = None) -> None:
-    """Draw in the style of all figures and write STEM.KIND, by default of all FORMATS; the same drawing gives the same bytes."""
+    """Draw in the style of all figures and write STEM.KIND, by default of all FORMATS."""
+    for kind, data in pictures(draw, FORMATS if kinds is None else kinds).items():
+        publish(stem.with_suffix(f".{kind}"), data)
+
+
+def pictures(draw: Callable[[], "Drawing"], kinds: Sequence[str]) -> dict[str, bytes]:
+    """A drawing in the style of all figures as files, by kind; the same drawing gives the same bytes."""
     import io
 
     import matplotlib
     from matplotlib import pyplot
 
     matplotlib.use("Agg")
+    found = {}
+    undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         drawing = draw()
         pyplot.close(drawing)  # it can still be saved, but pyplot no longer keeps it
-        for kind in FORMATS if kinds is None else kinds:
+        for kind in kinds:
             buffer = io.BytesIO()
-            undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
             drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))
-            publish(stem.with_suffix(f".{kind}"), buffer.getvalue())
+            found[kind] = buffer.getvalue()
+    return found
 
 
 def chosen(figures: Mapping[str, Figure], name: str | None, full: bool = False) -> list[Figure]:

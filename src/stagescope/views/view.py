@@ -1,23 +1,155 @@
-"""What a page shows, before it is drawn: curves, matrices and points over the frames of a run.
+"""A run explained: what model learns what, what happens when, what symbols mean. Papers fill this in; any run has a general one.
 
-A view is data with labels. It knows neither HTML nor matplotlib: the page, the static figures and the summary in a notebook
-draw the same views.
+It is data for a page: sentences with the numbers of the run, a small table of the process, captions of stretches of time.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.reference import Reference
-from stagescope.detect.stage import Stages
+from stagescope.detect.stage import Stage, Stages
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.runs.run import Run
-from stagescope.views.explained import Explained
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What happens from `start` to `stop` (None: to the end), in a sentence or two; `title` is the stage, or what is between."""
+
+    title: str
+    start: float
+    stop: float | None
+    text: str
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A table of the process for the head of a page, such as a transition matrix: values (rows, columns) with names."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (len(self.rows), len(self.columns)):
+            names = f"{len(self.rows)} x {len(self.columns)} names"
+            raise InputError(f"{self.title}: a table of shape {self.values.shape} has {names}")
+
+
+@dataclass(frozen=True)
+class Explained:
+    """`sentence` names model and process. `lead` is the slot of the curves that a guided tour shows beside the first matrices.
+
+    `glossary` has symbols of the paper and what they mean; `#` in a symbol stands for a number: `E#` is E1, E2 and so on. What
+    every run has (rung, nats, ...) is in `GLOSSARY`.
+    """
+
+    sentence: str
+    table: SmallTable | None = None
+    captions: tuple[Caption, ...] = ()
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    lead: str = "loss"
+
+
+GLOSSARY: Mapping[str, str] = {
+    "rung": "A critical point that the run comes near, rests at and leaves: one step of the ladder it climbs down.",
+    "opens": "The part of the parameters that grows at this critical point and leads away from it.",
+    "rate": "How fast the part that opens grows there: exp(rate x time), from linearising the law of motion.",
+    "measured rate": "The growth rate that the run itself shows near this critical point.",
+    "ratio": "Measured over predicted: 1 is a prediction that holds.",
+    "distance": "How far the search went from the run to the critical point, relative to its norm.",
+    "predicted escape": "When the run should leave this critical point, from rate and distance.",
+    "measured escape": "When the run left it.",
+    "nats": "Units of entropy with the natural logarithm: 1 nat is 1.44 bits.",
+    "entropy rate": "The least loss that any predictor of this process can reach.",
+    "prediction": "A number that the theory gives before the run is looked at.",
+    "pattern": "A statement on order or sign, without a number.",
+    "tolerance": "How far measured and predicted may be apart; it is fixed before any run is judged.",
+    "singular value": "How strongly a matrix stretches along one of its directions.",
+    "softmax": "Turns scores into probabilities: exp(score), divided by the sum over all.",
+    "transition #": "A fast change of the loss, found without any theory.",
+    "plateau #": "A stretch in which the loss hardly changes.",
+}
+"""What symbols and words mean on every page."""
+
+
+def occurring(glossary: Mapping[str, str], texts: Iterable[str]) -> dict[str, tuple[list[str], str]]:
+    """Symbols of a glossary that occur in texts, in its order: the words that were met, and what they mean.
+
+    A longer symbol is looked for first: "cycle 3" is not a "cycle", and "focus1" is the event, not the stage.
+    """
+    patterns = {symbol: re.escape(symbol).replace(r"\#", r"\d+") for symbol in sorted(glossary, key=len, reverse=True)}
+    if not patterns:
+        return {}
+    either = re.compile(rf"(?<!\w)(?:{'|'.join(patterns.values())})(?!\w)")
+    met = sorted({word for text in texts for word in either.findall(text)}, key=lambda word: (len(word), word))
+    named = {symbol: [word for word in met if re.fullmatch(pattern, word)] for symbol, pattern in patterns.items()}
+    return {symbol: (named[symbol], says) for symbol, says in glossary.items() if named[symbol]}
+
+
+class Told(Protocol):
+    """What an explanation is made of: the reading of a run."""
+
+    run: Run
+    told_stages: Any  # Stages, computed when first used
+
+
+def any_explained(reading: Told) -> Explained:
+    """The explanation of any run: its type, how it moves, and the evidence of its stages."""
+    run = reading.run
+    kind = run.type if run.spec.get("field") is not None else str((run.spec.get("source") or {}).get("model") or run.type)
+    return Explained(f"A run of {kind}. {motion_words(run)}", captions=captions(reading.told_stages, plain))
+
+
+def plain(stage: Stage) -> str:
+    """The evidence of a stage as a sentence."""
+    said = stage.evidence.strip()
+    return said if not said or said[-1] in ".!?" else f"{said}."
+
+
+def captions(
+    stages: Stages, said: Callable[[Stage], str], between: Callable[[Stage, Stage | None], str] = lambda before, after: ""
+) -> tuple[Caption, ...]:
+    """A caption for each stage of the run itself, in order; gaps between them have what `between` says of their neighbours."""
+    own = sorted((stage for stage in stages if not stage.track), key=lambda stage: stage.start)
+    made: list[Caption] = []
+    for stage, after in pairwise([*own, None]):
+        if stage is None:
+            continue
+        made.append(Caption(stage.name, stage.start, stage.stop, said(stage)))
+        begins = None if after is None else after.start
+        gap = stage.stop is not None and (begins is None or begins > stage.stop)
+        text = between(stage, after) if gap else ""
+        if text and stage.stop is not None:
+            made.append(Caption(f"after {stage.name}", stage.stop, begins, text))
+    return tuple(made)
+
+
+def motion_words(run: Run) -> str:
+    """How the parameters move, in a sentence; empty for a run that was recorded elsewhere."""
+    moves: Mapping[str, Any] = run.spec.get("dynamics") or {}
+    if moves.get("type") == "GradientFlow":
+        end = f" up to t = {run.time[-1]:g}" if run.frames else ""
+        return f"Its parameters follow gradient flow{end}."
+    if moves.get("type") == "Descent":
+        rule = (moves.get("optimizer") or {}).get("type", "descent")
+        return f"Its parameters take {moves.get('steps', 0):,} steps of {rule} of size {moves.get('lr', 0):g}."
+    return ""
+
+
+def listed(words: Sequence[str], most: int = 4) -> str:
+    """Words as a sentence has them: "a, b and c"."""
+    shown = list(words[:most]) + ([f"{len(words) - most} more"] if len(words) > most else [])
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
 
 
 @dataclass(frozen=True)

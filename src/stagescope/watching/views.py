@@ -7,8 +7,7 @@ import numpy as np
 
 from stagescope.runs.run import Arrays, Run
 from stagescope.views.any_run import any_views, largest, matrix
-from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
-from stagescope.views.subsample import CELLS, shown
+from stagescope.views.curves import CELLS, MOST, NAMED, curves, left_out, many_curves, shown
 from stagescope.views.view import Curve, Curves, HasRun, Level, Maker, Matrices, View
 from stagescope.watching.heads import THRESHOLDS, Chance, Score, scores
 from stagescope.watching.source import LIMITS, RECORDED, Model, head_name, model_of, token_label, token_labels

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import Descent, HeavyBall
-from stagescope.dynamics.descent import CompiledLoop
+from stagescope.dynamics.descent import CompiledLoop, Descent, HeavyBall
 from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.sampled_kernel import GUIDE, _exp_rows, _pick, inverse_table
 from stagescope.params import Layout

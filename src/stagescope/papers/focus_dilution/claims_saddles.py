@@ -9,8 +9,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.errors import StagescopeError
-from stagescope.landscape.growth_fit import last_rise
-from stagescope.landscape.linearise import linearise
+from stagescope.landscape.linearise import last_rise, linearise
 from stagescope.papers.focus_dilution import family
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
 from stagescope.papers.focus_dilution.reading import Evidence, beside, opening, small_flow, visited

@@ -11,8 +11,8 @@ from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import LogSpaced, SpeedBelow
 from stagescope.landscape.critical import CriticalPoint, critical_point
-from stagescope.landscape.growth_fit import Rise, last_rise
 from stagescope.landscape.ladder import NEAR, Rung
+from stagescope.landscape.linearise import Rise, last_rise
 from stagescope.papers.focus_dilution.family import (
     Opening,
     Place,

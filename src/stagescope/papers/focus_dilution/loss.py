@@ -13,10 +13,7 @@ from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Compiled, FlatField, TaylorField
-from stagescope.fields.field import Objective
-from stagescope.fields.field import OfModel
-from stagescope.fields.field import flat_field
+from stagescope.fields.field import Compiled, FlatField, Objective, OfModel, TaylorField, flat_field
 from stagescope.keys import key
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Layout, Params

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.events import around, first_crossing, peak
-from stagescope.detect.extrema import BRIEF, Turn, turns
+from stagescope.detect.events import BRIEF, Turn, around, first_crossing, peak, turns
 from stagescope.detect.noise import TWO_SIDED, averaged, delay, flutter
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.observables import TokenCurves

@@ -51,9 +51,7 @@ class FocusDilutionOptions(Options):
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
-    record: Literal["uniform", "by-change"] = Field(
-        "uniform", description="spacing of the recorded frames; by-change: dense where attention changes, found by a pilot run"
-    )
+    record: Literal["uniform"] = Field("uniform", description="spacing of the recorded frames")
     frames: motion.Frames = Field(1000, description="number of recorded frames")
 
     def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
@@ -135,6 +133,7 @@ _READING = {
 }
 STUDY = Study(
     name="focus-dilution",
+    types=(f"{_HERE}.setup",),
     title="Focus and dilution: embeddings condense, attention focuses on the frequent token, then dilutes",
     options=FocusDilutionOptions,
     presets=PRESETS,

@@ -15,11 +15,8 @@ from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
-from stagescope.views.curves import NAMED, curves, left_out, many_curves
-from stagescope.views.explained import Explained, SmallTable, captions, listed, motion_words, plain
-from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import OBSERVED, Shown, shown
-from stagescope.views.view import Level, Maker, Points, View
+from stagescope.views.curves import MOST_POINTS, NAMED, OBSERVED, Shown, curves, left_out, many_curves, plane, shown
+from stagescope.views.view import Explained, Level, Maker, Points, SmallTable, View, captions, listed, motion_words, plain
 
 # A focus-dilution run on a page: attention between token types, its focus and dilution, and the directions that open.
 

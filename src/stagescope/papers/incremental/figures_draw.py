@@ -7,8 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from stagescope.views.figure import COLORS, GREY, Numbers
-from stagescope.views.palette import colour_map
+from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
 
 DARK = "#444444"
 OPEN: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "white", "mew": 1.3, "ms": 5, "zorder": 6}

@@ -24,7 +24,7 @@ from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended
 from stagescope.runs.run import Run
 from stagescope.spec import build
-from stagescope.views.explained import Explained, SmallTable, captions, motion_words, plain
+from stagescope.views.view import Explained, SmallTable, captions, motion_words, plain
 
 
 class IncrementalReading(Reading):

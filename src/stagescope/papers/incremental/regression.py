@@ -11,10 +11,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError, unknown
-from stagescope.fields.field import Compiled, Field, FlatField, StepGradient
-from stagescope.fields.field import Objective
-from stagescope.fields.field import OfModel
-from stagescope.fields.field import Found, flat_field, flat_gradient
+from stagescope.fields.field import Compiled, Field, FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.memory import require_memory, require_parameters

@@ -254,6 +254,7 @@ _REGRESSION = {
 }
 STUDY = Study(
     name="incremental",
+    types=(f"{_HERE}.setup",),
     title="Incremental learning: attention patterns are learned one at a time, most important first",
     options=IncrementalOptions,
     presets=PRESETS,

@@ -6,8 +6,7 @@ import numpy as np
 from numba import uintp
 
 from stagescope.fields.exp_kernel import exp_any
-from stagescope.fields.lanes_kernel import LANES, load, multiply_add, prefetch, spread, spread_from, store, total
-from stagescope.fields.lanes_kernel import add_product
+from stagescope.fields.lanes_kernel import LANES, add_product, load, multiply_add, prefetch, spread, spread_from, store, total
 from stagescope.kernels import njit
 from stagescope.papers.incremental.transformer_rows_kernel import (
     add_part,

@@ -10,9 +10,7 @@ from stagescope.papers.incremental.students import PositionalHeads
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
-from stagescope.views.curves import MOST, curves, left_out, many_curves
-from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import CELLS, OBSERVED, shown
+from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
 
 NAMED_PAIRS = 9

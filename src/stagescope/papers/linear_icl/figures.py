@@ -15,8 +15,7 @@ from stagescope.papers.linear_icl.study import PRESETS
 from stagescope.papers.published import published
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
-from stagescope.views.figure import COLORS, GREY, Figure, Numbers, rounded
-from stagescope.views.palette import colour_map
+from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, rounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

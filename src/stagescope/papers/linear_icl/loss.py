@@ -9,10 +9,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Compiled, FlatField, StepGradient
-from stagescope.fields.field import GradientField, Objective
-from stagescope.fields.field import OfModel
-from stagescope.fields.field import flat_gradient
+from stagescope.fields.field import Compiled, FlatField, GradientField, Objective, OfModel, StepGradient, flat_gradient
 from stagescope.keys import key
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention

@@ -31,9 +31,7 @@ class LinearOptions(Options):
     lr: motion.StepSize = 0.02
     momentum: motion.Momentum = 0.9
     batch: int | None = Field(None, ge=1, description="new sequences a step sees; default: the exact loss")
-    record: Literal["auto", "by-change"] = Field(
-        "auto", description="where frames are; by-change: dense where predictions change, found by a pilot run"
-    )
+    record: Literal["auto"] = Field("auto", description="where frames are: at equal ratios, and around each drop predicted")
     frames: motion.Frames = Field(200, description="frames at equal ratios; a flow has about 100 more around each drop predicted")
 
 
@@ -76,6 +74,7 @@ PLAY = Playable(
 )
 STUDY = Study(
     name="linear-icl",
+    types=("stagescope.papers.linear_icl.setup",),
     title="Linear attention in context: abrupt or in stages, by how keys and queries are parametrised",
     options=LinearOptions,
     presets=PRESETS,

@@ -10,10 +10,8 @@ from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.curves import MOST, curves, left_out, many_curves
-from stagescope.views.explained import Explained, SmallTable, captions, motion_words, plain
-from stagescope.views.subsample import CELLS, shown
-from stagescope.views.view import Curve, Level, Maker, View
+from stagescope.views.curves import CELLS, MOST, curves, left_out, many_curves, shown
+from stagescope.views.view import Curve, Explained, Level, Maker, SmallTable, View, captions, motion_words, plain
 
 SHOWN = 0.3
 """The line "now" begins at this share of the least blow-up time: earlier it would only stretch the axis."""

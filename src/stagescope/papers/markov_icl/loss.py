@@ -14,10 +14,7 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Field, FlatField, StepGradient
-from stagescope.fields.field import Objective
-from stagescope.fields.field import OfModel
-from stagescope.fields.field import flat_gradient
+from stagescope.fields.field import Field, FlatField, Objective, OfModel, StepGradient, flat_gradient
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.markov_icl.model import LinearMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior

@@ -14,8 +14,8 @@ from stagescope.detect.events import first_crossing
 from stagescope.detect.stage import Stages
 from stagescope.fields.softmax import softmax
 from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.escape import carried
 from stagescope.landscape.ladder import Ladder, Rung
-from stagescope.landscape.local_law import carried
 from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.forms import class_of, effective_lags
 from stagescope.papers.reading import Reading

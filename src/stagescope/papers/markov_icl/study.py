@@ -133,6 +133,7 @@ FORMS = {
 """Types of the losses by what they average over."""
 STUDY = Study(
     name="markov-icl",
+    types=("stagescope.papers.markov_icl.setup",),
     title="In-context Markov chains: uniform, then unigrams, then bigrams by an induction head",
     options=MarkovOptions,
     presets=PRESETS,

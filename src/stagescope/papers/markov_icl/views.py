@@ -11,10 +11,8 @@ from stagescope.papers.markov_icl.model import LinearMatch, MatchModel
 from stagescope.papers.markov_icl.reading import MarkovReading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.curves import curves, many_curves
-from stagescope.views.explained import Explained, captions, motion_words, plain
-from stagescope.views.subsample import CELLS, shown
-from stagescope.views.view import Curve, Level, Maker, View
+from stagescope.views.curves import CELLS, curves, many_curves, shown
+from stagescope.views.view import Curve, Explained, Level, Maker, View, captions, motion_words, plain
 
 LAGS = 40
 """Lags that a heat map shows: the first ones, since attention by lag ends at lag 1 or 2."""

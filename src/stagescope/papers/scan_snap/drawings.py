@@ -10,8 +10,7 @@ from matplotlib.lines import Line2D
 from stagescope.papers.published import published
 from stagescope.papers.scan_snap.text.observables import INTERVAL
 from stagescope.papers.scan_snap.text.stages import FREEZE
-from stagescope.views.figure import COLORS, GREY, Numbers
-from stagescope.views.palette import colour_map
+from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
 
 
 def _ramp(share: float) -> Any:

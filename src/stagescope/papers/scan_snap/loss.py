@@ -9,9 +9,7 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import Compiled, Field, FlatField
-from stagescope.fields.field import Objective
-from stagescope.fields.field import OfModel
+from stagescope.fields.field import Compiled, Field, FlatField, Objective, OfModel
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.process import SequenceClasses

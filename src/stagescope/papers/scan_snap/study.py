@@ -109,6 +109,7 @@ PLAY = Playable(
 )
 STUDY = Study(
     name="scan-snap",
+    types=(f"{_HERE}.setup",),
     title="Scan and snap: common tokens are dropped, distinct ones win, attention freezes",
     options=ScanSnapOptions,
     presets=PRESETS,

@@ -13,11 +13,21 @@ from stagescope.papers.scan_snap.observables import ClassAttention, class_attent
 from stagescope.papers.scan_snap.reading import ScanSnapReading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, matrix, norms_view, speed_view, values_view
-from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
-from stagescope.views.explained import Explained, SmallTable, captions, listed, motion_words, plain
-from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import CELLS, OBSERVED, shown
-from stagescope.views.view import Curve, Level, Maker, Marks, Points, View
+from stagescope.views.curves import CELLS, MOST, MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown
+from stagescope.views.view import (
+    Curve,
+    Explained,
+    Level,
+    Maker,
+    Marks,
+    Points,
+    SmallTable,
+    View,
+    captions,
+    listed,
+    motion_words,
+    plain,
+)
 
 CLASSES = 4
 """Classes whose strongest tokens are named."""

@@ -103,8 +103,7 @@ export function cellPanel(table, ask, cell, chosen, choose) {
     ...reading.slice(1).map((line) => el("p", { class: "cell-more" }, nameOf(line, 160))),
     failures(table.reasons(cell)),
     cell.rows.length > 1 ? seeds(table, cell, row, choose) : null,
-    command("Make this run again, beside the folder of the sweep", table.recreate[row]),
-    command("The same from nothing", table.run[row]),
+    command("Make this run again", table.run[row]),
     ...Object.entries(GROUPS).map(([group, title]) => facts(table, group, title, row)),
   ]);
 }

@@ -1,6 +1,6 @@
 /**
  * The table of a sweep: its columns, its cells on chosen axes, and what they say in a chosen column. Nothing is computed here:
- * statistics, areas and sentences come with the page (`diagrams/cells.py`).
+ * statistics, areas and sentences come with the page (`diagrams/page.py`).
  */
 
 /** @typedef {import("./types.js").SweepData} SweepData */
@@ -60,14 +60,13 @@ export class SweepTable {
   /**
    * @param {SweepData} data
    * @param {Map<string, Column>} columns
-   * @param {Record<"recreate"|"run"|"whys", string[]>} texts one command a row; kinds of lacks with their sentences
+   * @param {Record<"run"|"whys", string[]>} texts one command a row; kinds of lacks with their sentences
    * @param {Record<"cells"|"outcomes", Numbers>} numbers the cell of each row; how runs ended that did not reach their end
    * @param {{counts: Numbers, rects: Numbers}[]} areas
    */
-  constructor(data, columns, { recreate, run, whys }, { cells, outcomes }, areas) {
+  constructor(data, columns, { run, whys }, { cells, outcomes }, areas) {
     this.data = data;
     this.columns = columns;
-    this.recreate = recreate;
     this.run = run;
     this.whys = whys.map((why) => why.split("\n"));
     this.outcomes = outcomes;
@@ -97,7 +96,7 @@ export class SweepTable {
     }
     const text = async (/** @type {Block} */ block) =>
       new TextDecoder().decode(/** @type {Uint8Array} */ (await store.get(block))).split("\0");
-    const texts = { recreate: await text(data.recreate), run: await text(data.run), whys: await text(data.whys) };
+    const texts = { run: await text(data.run), whys: await text(data.whys) };
     const numbers = { cells: await store.get(data.cells), outcomes: await store.get(data.outcomes.values) };
     const areas = data.areas.map(async ({ counts, rects }) => ({ counts: await store.get(counts), rects: await store.get(rects) }));
     return new SweepTable(data, columns, texts, numbers, await Promise.all(areas));

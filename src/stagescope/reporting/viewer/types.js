@@ -78,13 +78,13 @@
  * @typedef {{title: string, version: string, study: string, rows: number, notes: string[],
  *   fixed: [string, string][], axes: SweepAxis[], cells: Block, areas: {axes: [number, number], counts: Block, rects: Block}[],
  *   columns: SweepColumn[], whys: Block, lacks: Object<string, string>, clocks: string[], clock_note: string,
- *   outcomes: {values: Block, names: string[]}, recreate: Block, run: Block, confidence: number,
+ *   outcomes: {values: Block, names: string[]}, run: Block, confidence: number,
  *   start: {x: string, y: string|null, color: string, at: [string, string][]},
  *   boundary?: {name: string, title: string, axes: string[], places: (number|null)[][]}}} SweepData
  *   `notes`: what is missing; `fixed`: options that stay; `cells`: the cell of each row; `areas`: for every two axes how many
  *   rectangles each cell has, and left, right, bottom, top of each in places of the axes; `whys`: kinds of lacks with their
  *   sentences; `lacks`: what is said where sentences differ; `clock_note`: that clocks do not compare; `outcomes`: how runs
- *   ended that did not reach their end, -1 for the others; `recreate`, `run`: a command a row. Texts are UTF-8 with NUL between.
+ *   ended that did not reach their end, -1 for the others; `run`: a command a row. Texts are UTF-8 with NUL between.
  *   `boundary`: a line of theory over two axes, in places along each.
  */
 export {};

@@ -14,8 +14,7 @@ from stagescope.corpora.corpus import _tokenise
 from stagescope.detect.stage import Stage
 from stagescope.papers.focus_dilution.text import views as text_focus_views
 from stagescope.papers.reading import reading
-from stagescope.reporting.portrait import portrait
-from stagescope.reporting.provenance import reproduce
+from stagescope.reporting.portrait import portrait, reproduce
 from stagescope.reporting.static import drawings, text
 from tests.reporting.runs import broken, small
 

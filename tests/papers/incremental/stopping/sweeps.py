@@ -5,10 +5,10 @@ from typing import Any
 
 import stagescope as ss
 from stagescope.papers.incremental.study import STUDY
-from stagescope.sweeping.measure import measured
-from stagescope.sweeping.points import points
+from stagescope.sweeping.plan import points
 from stagescope.sweeping.request import requested
 from stagescope.sweeping.rows import RowWriter
+from stagescope.sweeping.worker import measured
 
 SMALL: dict[str, Any] = {"vocab": 6, "spans": (1, 1), "targets": 4, "heads": 2, "scale": 3.0, "frames": 60, "steps": 300}
 

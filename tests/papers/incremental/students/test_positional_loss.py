@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.descent import CompiledLoop, GradientLoop
+from stagescope.dynamics.descent import CompiledLoop, Descent, GradientLoop
 from stagescope.papers.incremental.positional_kernel import lists
 from stagescope.papers.incremental.students import HeadsLoss
 from stagescope.params import Layout

@@ -10,8 +10,7 @@ from stagescope.cli.main import run as command
 from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.scan_snap.text import views as text_snap_views
 from stagescope.papers.scan_snap.text.observables import held_out, known_windows
-from stagescope.reporting.portrait import portrait
-from stagescope.reporting.provenance import reproduce
+from stagescope.reporting.portrait import portrait, reproduce
 from stagescope.spec import build
 from tests.reporting.runs import broken, small
 

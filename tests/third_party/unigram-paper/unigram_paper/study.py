@@ -1,8 +1,10 @@
-"""The study: options, presets, and the names of everything else. It imports nothing heavy."""
+"""The study: options, presets, and functions that import everything else when it is used. It imports nothing heavy."""
+
+from importlib import import_module
+from typing import Any
 
 from pydantic import Field
 
-from stagescope.later import Later
 from stagescope.options import Options
 from stagescope.papers.paper import Kind
 from stagescope.papers.playable import Playable, Slider
@@ -23,24 +25,32 @@ PLAY = Playable(
     sliders=(Slider("top", 0.05, 0.95), Slider("vocab", 2, 8, 1, whole=True), Slider("until", 1, 100, 200, log=True)),
     fixed={"length": None},
 )
+
+
+def part(module: str) -> Any:
+    """A module of this package, imported now."""
+    return import_module(f"unigram_paper.{module}")
+
+
 STUDY = Study(
     name="unigram",
     title="Logits learn the frequencies of tokens",
     options=UnigramOptions,
     presets={"small": {}, "skewed": {"top": 0.9}, "sampled": {"length": 1000}},
-    setup=Later("unigram_paper.setup:setup"),
+    setup=lambda options, seed: part("setup").setup(options, seed),
     kinds=(
         Kind(
             fields=("unigram_paper.loss:BiasPopulation", "unigram_paper.sampled:BiasSampled"),
-            read=Later("unigram_paper.reading:UnigramReading"),
-            claims=Later("unigram_paper.claims:CLAIMS").load,
-            views=Later("unigram_paper.views:views"),
+            read=lambda run: part("reading").UnigramReading(run),
+            claims=lambda: part("claims").CLAIMS,
+            views=lambda reading: part("views").views(reading),
         ),
     ),
     tags=("unigram:loss",),
-    figures=Later("unigram_paper.figures:FIGURES").load,
+    figures=lambda: part("figures").FIGURES,
     ledger=("small", "skewed"),
-    inputs=Later("unigram_paper.nulls:INPUTS").load,
+    inputs=lambda: part("nulls").INPUTS,
+    types=("unigram_paper.setup",),
     sweeps={
         "half-time": NamedSweep(
             "when half of the excess loss is gone, over the probability of token 0",

@@ -11,8 +11,20 @@ import numpy as np
 from numba import uintp
 
 from stagescope.fields.exp_kernel import exp_number
-from stagescope.fields.lanes_kernel import LANES, larger, largest, load, multiply_add, plus, spread, spread_from, store, total
-from stagescope.fields.lanes_kernel import GROUP, add_product
+from stagescope.fields.lanes_kernel import (
+    GROUP,
+    LANES,
+    add_product,
+    larger,
+    largest,
+    load,
+    multiply_add,
+    plus,
+    spread,
+    spread_from,
+    store,
+    total,
+)
 from stagescope.kernels import njit
 
 # Numba kernel of an output over all types: features -> logits -> loss of a target, and back. Types are in panels of 16.

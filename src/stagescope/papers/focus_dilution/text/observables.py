@@ -12,8 +12,7 @@ import numpy as np
 
 from stagescope.corpora.corpus import TextCorpus, written
 from stagescope.corpora.window_loss import WindowLoss
-from stagescope.detect.events import around, crossing
-from stagescope.detect.extrema import Turn
+from stagescope.detect.events import Turn, around, crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
 from stagescope.fields.softmax import softmax

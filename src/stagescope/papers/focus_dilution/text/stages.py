@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.detect.events import first_crossing
-from stagescope.detect.extrema import Turn, turns
+from stagescope.detect.events import Turn, first_crossing, turns
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, RowCycle, passes
 from stagescope.papers.focus_dilution.text import observables as intervals

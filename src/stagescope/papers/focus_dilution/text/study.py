@@ -71,6 +71,7 @@ def check_use(options: TextFocusOptions) -> None:
 _HERE = "stagescope.papers.focus_dilution.text"
 STUDY = Study(
     name="text-focus",
+    types=(f"{_HERE}.setup",),
     title="Focus and dilution on real text: the same stages on windows of a corpus",
     options=TextFocusOptions,
     presets=PRESETS,

@@ -14,11 +14,8 @@ from stagescope.papers.focus_dilution.views import GLOSSARY
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
-from stagescope.views.explained import Explained, captions, motion_words, plain
-from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import OBSERVED, shown
-from stagescope.views.view import Curve, Level, Maker, Points, View
+from stagescope.views.curves import MOST, MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown
+from stagescope.views.view import Curve, Explained, Level, Maker, Points, View, captions, motion_words, plain
 
 # A focus-dilution run on a text, on a page: the same views with words for labels, and where the probe words look.
 

@@ -12,7 +12,7 @@ from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.incremental.text.loss import lag_information
 from stagescope.papers.incremental.text.stages import Evidence, LagHeads, TextLagCurves, detect, text_lag_curves
 from stagescope.papers.reading import Reading
-from stagescope.views.explained import Explained, captions, listed, motion_words, plain
+from stagescope.views.view import Explained, captions, listed, motion_words, plain
 
 
 def about_text(corpus: TextCorpus, window: int, until: float | None = None, progress: bool | None = False) -> AboutText:

@@ -44,6 +44,7 @@ def check_use(options: TextIncrementalOptions) -> None:
 
 TEXT_STUDY = Study(
     name="text-incremental",
+    types=("stagescope.papers.incremental.text.loss",),
     title="Incremental learning on real text: heads turn to one lag after another, the most informative first",
     options=TextIncrementalOptions,
     presets=PRESETS,

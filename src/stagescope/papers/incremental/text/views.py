@@ -12,8 +12,7 @@ from stagescope.papers.incremental.views import heads_in_plane, numbered, pairs
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, loss_view, matrix, norms_view, values_view
-from stagescope.views.curves import curves, left_out
-from stagescope.views.subsample import CELLS, shown
+from stagescope.views.curves import CELLS, curves, left_out, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View
 
 

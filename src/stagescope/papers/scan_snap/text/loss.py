@@ -9,10 +9,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.corpora.window_loss import TokenWindowLoss
-from stagescope.fields.field import FlatField, StepGradient
-from stagescope.fields.field import Objective
-from stagescope.fields.field import OfModel
-from stagescope.fields.field import Found, flat_field, flat_gradient
+from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.keys import key
 from stagescope.memory import require_memory, require_parameters, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention

@@ -72,6 +72,7 @@ _READING: dict[str, Any] = {
 }
 STUDY = Study(
     name="text-snap",
+    types=(f"{_HERE}.setup",),
     title="Scan and snap on real text: topical classes of a query word, and the one-layer transformer",
     options=TextSnapOptions,
     presets=PRESETS,

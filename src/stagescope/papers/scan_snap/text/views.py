@@ -25,11 +25,8 @@ from stagescope.papers.scan_snap.text.reading import TextSnapReading
 from stagescope.papers.scan_snap.text.stages import FREEZE
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, matrix, norms_view, values_view
-from stagescope.views.curves import MOST, curves, left_out
-from stagescope.views.explained import Explained, captions, listed, motion_words, plain
-from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import CELLS, OBSERVED, shown
-from stagescope.views.view import Curve, Level, Maker, Marks, Points, View
+from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, plane, shown
+from stagescope.views.view import Curve, Explained, Level, Maker, Marks, Points, View, captions, listed, motion_words, plain
 
 
 @dataclass(frozen=True)

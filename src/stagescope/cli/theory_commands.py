@@ -1,11 +1,12 @@
 """`stagescope predict`: the stages of a training before it. Heavy imports are inside, as in all commands."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import Arguments, Command, print_json
+from stagescope.cli.command import AS_JSON, OUT, PRESET, Arguments, Command, Json, print_json
 from stagescope.errors import InputError, message
 from stagescope.papers.registry import studies, study
 
@@ -15,16 +16,17 @@ if TYPE_CHECKING:
     from stagescope.papers.study import Setup, Study
 
 
+MOTION = ("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "weight_decay", "clip", "batch", "frames", "record")
+"""Options of a study that say how a run moves and is recorded."""
+
+
 class PredictFlags(Arguments):
     """What every prediction understands besides the study's options. Options of the motion and of records have no effect."""
 
     study_name: ClassVar[str] = ""
-    unused: ClassVar[tuple[str, ...]] = (
-        *("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "weight_decay", "clip", "batch"),
-        *("frames", "record"),
-    )
+    unused: ClassVar[tuple[str, ...]] = MOTION
 
-    preset: str | None = Field(None, description="named settings; options given here override them")
+    preset: str | None = PRESET
     init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = Field(
         (), description="standard deviations of the initial parameters, one prediction each; default: that of the preset"
     )
@@ -32,7 +34,7 @@ class PredictFlags(Arguments):
     critical_scale: str | None = Field(
         None, description="an event: also the start scale below which it does not come, by bisection; takes a minute"
     )
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
 
 class Predict(Command):
@@ -129,3 +131,63 @@ def _critical(flags: PredictFlags, event: str, seed: int) -> "CriticalScale":
     from stagescope.papers.predicting import critical_scale
 
     return critical_scale(_plan(flags, None, seed)[1].what, event, seed=seed)
+
+
+class ContinueFlags(Arguments):
+    """What every branch understands besides the study's options. Options of starts, motion and records have no effect."""
+
+    study_name: ClassVar[str] = ""
+    unused: ClassVar[tuple[str, ...]] = (*MOTION, "init_scale", *(f"init_scale_{block}" for block in ("w0", "w1", "wq", "wk")))
+
+    rung: str = Field(description="which critical point: r,rq, such as 1,1 with one embedding and one attention direction")
+    over: str = Field(
+        description="option that is varied, from its own value: persistence, scale, pi.0; with --pi0 also pi0, delta"
+    )
+    preset: str | None = PRESET
+    from_: Annotated[float | None, tyro.conf.arg(name="from")] = Field(
+        None, description="where the branch ends below; default: a quarter of the option's value, as far as it is allowed"
+    )
+    to: float | None = Field(None, description="where it ends above; default: four times the option's value")
+    out: Annotated[Path | None, OUT] = Field(None, description="bifurcation diagram: a file .svg, .png, .pdf or .html")
+    json_: Json = AS_JSON
+
+
+class Continue(Command):
+    """Follow a critical point over an option: where it is stable, where it folds back, where rates out of it cross."""
+
+    study: Any
+
+    def run(self) -> int:
+        flags: ContinueFlags = self.study
+        if flags.out is not None:
+            from stagescope.diagrams.bifurcation import check_out
+
+            check_out(flags.out)
+        from stagescope.papers.continuing import continue_point, option_family, with_rungs
+
+        parts = flags.rung.strip("() ").split(",")
+        if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
+            raise InputError(f"--rung is {flags.rung!r}; write it as r,rq, such as 1,1")
+        found, rung = study(flags.study_name), tuple(map(int, parts))
+        if all(kind.rung is None for kind in found.kinds):
+            have = ", ".join(with_rungs())
+            raise InputError(f"{found.name} has no small models whose critical points could be followed; {have} has")
+        given = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}
+        preset = {name: value for name, value in found.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
+        fields = found.options.model_fields
+        chosen = found.configured(**{**preset, **{name: value for name, value in given.items() if value != fields[name].default}})
+        family = option_family(found, chosen, flags.over)
+        over, branch = family.name, continue_point(family, family.value, rung=rung, low=flags.from_, high=flags.to)
+        if flags.out is not None:
+            from stagescope.diagrams.bifurcation import draw_branch
+
+            draw_branch(branch, flags.out, title=f"{flags.study_name}: critical points ({flags.rung})", over=over)
+        if flags.json_:
+            print_json({"branches": [branch.json()]})
+            return 0
+        from stagescope.cli.render import print_branch
+
+        print_branch(over, flags.rung, branch)
+        if flags.out is not None:
+            print(flags.out)
+        return 0
