@@ -12,6 +12,7 @@ from stagescope.claims.over_runs import OverRuns
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second
 from stagescope.papers.focus_dilution.family import stall_boundary, symmetric_margin
 from stagescope.papers.focus_dilution.ladder import (
     NO_RATE,
@@ -24,7 +25,6 @@ from stagescope.papers.focus_dilution.ladder import (
 )
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain
-from stagescope.papers.focus_dilution.reading import Evidence, beside, opening, reaching_second
 
 # Focus and dilution: how times depend on the initial scale.
 

@@ -12,8 +12,8 @@ from stagescope.errors import StagescopeError
 from stagescope.landscape.growth_fit import last_rise
 from stagescope.landscape.linearise import linearise
 from stagescope.papers.focus_dilution import family
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, small_flow, visited
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
-from stagescope.papers.focus_dilution.reading import Evidence, beside, opening, small_flow, visited
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, first_move, passes
 
 # The rate along the predicted leg, where a run leaves a critical point before it has settled there [FD:ladder].

@@ -96,7 +96,7 @@ def watched_claims() -> tuple[Claim, ...]:
         claim(
             "FD:watched-rank",
             "The token embedding condenses, and later opens again",
-            _rank_regime,
+            lambda evidence: _regime(evidence, "embedding_rank"),
             _reopens,
             "start",
             "end",
@@ -106,7 +106,7 @@ def watched_claims() -> tuple[Claim, ...]:
         claim(
             "FD:watched-order",
             "The embedding grows in one direction, then attention moves, then the embedding grows in a second direction",
-            _order_regime,
+            lambda evidence: _regime(evidence, "embedding_values", "sketch"),
             _ordered,
             "start",
             "end",
@@ -114,11 +114,3 @@ def watched_claims() -> tuple[Claim, ...]:
             null=(SHUFFLED, BIGRAM, FROZEN),
         ),
     )
-
-
-def _rank_regime(evidence: Any) -> Regime:
-    return _regime(evidence, "embedding_rank")
-
-
-def _order_regime(evidence: Any) -> Regime:
-    return _regime(evidence, "embedding_values", "sketch")
