@@ -212,8 +212,12 @@ class TokenCounts(TokenLoss):
         return None
 
     @cached_property
-    def data(self) -> Any:
+    def _arrays(self) -> Any:
         return self.contexts.arrays()
+
+    @property
+    def data(self) -> Any:
+        return self._arrays
 
     def draw(self, step: int) -> Any:
         batch = self.minibatch(step)
