@@ -218,10 +218,9 @@ def _origin(evidence: TextEvidence) -> Comparison:
     predicted = condensation_rate(pi)
     if evidence.run.spec["dynamics"].get("optimizer", {}).get("type") == "GD":
         predicted = float(np.log1p(lr * predicted) / lr)  # a step multiplies the mode by 1 + lr mu0
-    if evidence.run.clock != "t":
-        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, NO_FLOW, unit="1/t")
-    if opened is None:
-        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, "E1 was not reached", unit="1/t")
+    if evidence.run.clock != "t" or opened is None:
+        words = NO_FLOW if evidence.run.clock != "t" else "E1 was not reached"
+        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, words, unit="1/t")
     steps = int(np.ceil(np.interp(opened, evidence.curves.time, evidence.run.step)))
     early = evidence.early(max(steps, 2))
     left, right = condensation_directions(pi)
@@ -246,20 +245,17 @@ def _order(evidence: TextEvidence) -> Comparison:
     first, opened, second = (named.get(name, missing) for name in ("E1", "Q1", "E2"))
     later = [event if event.time is not None else Event(end, end, end) for event in (named.get(n, missing) for n in ("E3", "Q2"))]
     found = [before(first, opened), before(opened, second), *(before(second, event) for event in later)]
-    if False in found:
-        return Comparison(words, shown, "order", False, shown)
-    if None in found:
-        return Comparison(words, shown, "order", None, f"not all were reached, or intervals overlap: {shown}")
-    return Comparison(words, shown, "order", True, shown)
+    holds = False if False in found else None if None in found else True
+    reason = f"not all were reached, or intervals overlap: {shown}" if holds is None else shown
+    return Comparison(words, shown, "order", holds, reason)
 
 
 def _bigram(evidence: TextEvidence) -> Comparison:
     """The logarithm of the ratio of E2 to that of the flow on the bigram chain; later openings are shown beside it."""
     tolerance, unit = TOLERANCES.times, "ln of a ratio"
-    if evidence.run.clock != "t":
-        return Comparison(0.0, None, tolerance, None, NO_FLOW, unit=unit)
-    if evidence.too_long is not None:
-        return Comparison(0.0, None, tolerance, None, evidence.too_long, unit=unit)
+    without_flow = NO_FLOW if evidence.run.clock != "t" else evidence.too_long
+    if without_flow is not None:
+        return Comparison(0.0, None, tolerance, None, without_flow, unit=unit)
     flow, text = evidence.flow_history.opened, evidence.history.estimates
     shown = [_beside(name, text.get(name, Event.missing()), flow.get(name)) for name in ("E2", "E3", "Q2")]
     here, there = text.get("E2", Event.missing()), flow.get("E2")
@@ -302,19 +298,14 @@ def _sign(evidence: TextEvidence) -> Comparison:
     return Comparison(f"{made.sign:+d}", found, least, made.sign * found > least, reason)
 
 
-def _waiting(evidence: TextEvidence) -> str | None:
-    """Why a turn that did not happen may still come; None where it would have come by now."""
+def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str | None:
+    """Why a turn of a curve that did not happen may still come; None where it would have come by now."""
     if evidence.history.opened_late:
         return "Q1 is in the second half of the run, or was not reached"
     if evidence.learned < TEXT_LIMITS.learned:
         share = f"{max(evidence.learned, 0):.0%} of H(pi) - H(next | last token)"
         return f"by the middle of the run the loss has gained {share}, below {TEXT_LIMITS.learned:.0%}"
-    return None
-
-
-def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str | None:
-    """Why a turn that did not happen may still come."""
-    return _waiting(evidence) or (STILL_MOVING if evidence.history.moves(curve, least) else None)
+    return STILL_MOVING if evidence.history.moves(curve, least) else None
 
 
 def _entropy(evidence: TextEvidence) -> Comparison:
