@@ -8,9 +8,9 @@ import numpy as np
 import stagescope as ss
 from stagescope.claims.claim import Verdict
 from stagescope.papers.focus_dilution.claims import CLAIMS
+from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
-from stagescope.papers.focus_dilution.reading import Evidence
 from stagescope.papers.reading import reading
 
 CHAINS, FIRST_SEED = 10, 71_000

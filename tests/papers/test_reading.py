@@ -88,7 +88,7 @@ def test_no_motion_is_integrated_twice(walks, kind, tmp_path, monkeypatch):
 
 
 def test_critical_points_of_a_paper_are_searched_once(monkeypatch):
-    from stagescope.papers.focus_dilution import reading as evidence
+    from stagescope.papers.focus_dilution import evidence
 
     searched = []
     plain = evidence.saddle_visit

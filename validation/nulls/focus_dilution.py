@@ -17,12 +17,12 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import StagescopeError
 from stagescope.fields.field import as_field
+from stagescope.papers.focus_dilution.evidence import initial_rms
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, stall_boundary
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law
 from stagescope.papers.focus_dilution.observables import token_curves
-from stagescope.papers.focus_dilution.reading import initial_rms
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, passes
 from stagescope.papers.reading import reading
 from stagescope.processes.markov_chain import Chain, MarkovChain

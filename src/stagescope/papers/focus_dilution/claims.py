@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from stagescope.claims.over_runs import OverRuns
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second
 from stagescope.papers.focus_dilution.family import stall_boundary, symmetric_margin
 from stagescope.papers.focus_dilution.ladder import (
     NO_RATE,
@@ -24,7 +25,6 @@ from stagescope.papers.focus_dilution.ladder import (
 )
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain
-from stagescope.papers.focus_dilution.reading import Evidence, beside, opening, reaching_second
 
 # Focus and dilution: how times depend on the initial scale.
 
@@ -360,17 +360,16 @@ def _lambda_c(evidence: Evidence) -> Comparison:
     if len(time) < 2:
         return Comparison(predicted, None, "exact", None, "no frame lies between Q1 and E2")
     most = float(spread.max())
+    undecided = partial(Comparison, predicted, None, "exact", None)
     measured = "leaves" if most > RULE.left else "stays" if most < RULE.held else None
     reason = f"embeddings of rare tokens differ by {most:.2g} of the longest at most, {spread[0]:.2g} at Q1"
     if measured is None:
-        return Comparison(predicted, None, "exact", None, f"{reason}: neither left nor held")
+        return undecided(f"{reason}: neither left nor held")
     if predicted == "leaves" and measured == "stays":
         rate = found.tangential
         needed = RULE.longer * math.log(RULE.left / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
         if time[-1] - time[0] < needed:
-            return Comparison(
-                predicted, None, "exact", None, f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave"
-            )
+            return undecided(f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave")
     return Comparison(predicted, measured, "exact", predicted == measured, reason)
 
 

@@ -12,8 +12,8 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.events import around, first_crossing
 from stagescope.landscape.saddle_path import SaddlePath, plain_time
 from stagescope.papers.focus_dilution.claims_saddles import MARKS, redistribution
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching_second, small_flow, visited
 from stagescope.papers.focus_dilution.model import LazyChain
-from stagescope.papers.focus_dilution.reading import Evidence, beside, reaching_second, small_flow, visited
 from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles, row_turns
 
 # Focus and dilution: claims on the order of the openings, on dilution, and on whether the cycle repeats.

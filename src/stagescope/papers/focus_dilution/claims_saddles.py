@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.errors import StagescopeError
 from stagescope.landscape.linearise import last_rise, linearise
 from stagescope.papers.focus_dilution import family
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, small_flow, visited
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
-from stagescope.papers.focus_dilution.reading import Evidence, beside, opening, small_flow, visited
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, first_move, passes
 
 # The rate along the predicted leg, where a run leaves a critical point before it has settled there [FD:ladder].
@@ -141,10 +142,6 @@ def _opening_or_leg(r: int, rq: int) -> Callable[[Evidence], Regime]:
     return regime
 
 
-def _size(evidence: Evidence) -> float:
-    return abs(evidence.rate)
-
-
 def _turned(visit: SaddleVisit) -> float:
     """By how much the run's distance from the point lowers the cosine with a predicted direction.
 
@@ -250,20 +247,19 @@ def _second_order(evidence: Evidence) -> Comparison:
     at four sizes. The ratio is that in the limit of a small D; its error is the difference to three sizes without the bend.
     """
     visit, unit = evidence.visit(1, 0), "of the prediction"
+    undecided = partial(Comparison, 1.0, None, SECOND, None, unit=unit)
     if visit is None or visit.small.opening is None:
-        return Comparison(1.0, None, SECOND, None, "the run has no stay at (1,0), or nothing opens there", unit=unit)
+        return undecided("the run has no stay at (1,0), or nothing opens there")
     moved = redistribution(evidence, visit)
     frames = [int(np.argmax(np.abs(moved) >= mark)) for mark in MARKS]
     if np.max(np.abs(moved)) < MARKS[-1] or len(set(frames)) < len(MARKS):
-        return Comparison(1.0, None, SECOND, None, f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}", unit=unit)
+        return undecided(f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}")
     try:
         predicted = np.array([_driven(evidence, visit, frame) for frame in frames])
     except StagescopeError as error:
-        return Comparison(1.0, None, SECOND, None, f"there is no second order where the run is: {error}", unit=unit)
+        return undecided(f"there is no second order where the run is: {error}")
     if np.any(np.diff(np.abs(predicted), prepend=0.0) <= 0):
-        return Comparison(
-            1.0, None, SECOND, None, "the second order does not grow with D: what drives D is not attention", unit=unit
-        )
+        return undecided("the second order does not grow with D: what drives D is not attention")
     measured, last = moved[frames], float(np.abs(predicted).max())
     x, y = predicted / last, measured / last
     limit, near = _slope(x, y, 2), _slope(x[:3], y[:3], 1)
@@ -334,12 +330,10 @@ def _condensation_direction(evidence: Evidence) -> Comparison:
 
 
 def _frozen(evidence: Evidence) -> Comparison:
-    when, unit = evidence.openings["E1"], "share of the start"
-    if when is None:
-        return Comparison(1.0, None, FIRST.frozen, None, "E1 was not reached", unit=unit)
-    top = evidence.curves.key_values[:, 0]
-    if top[0] <= 0:
-        return Comparison(1.0, None, FIRST.frozen, None, "WQ or WK starts at zero", unit=unit)
+    when, top, unit = evidence.openings["E1"], evidence.curves.key_values[:, 0], "share of the start"
+    if when is None or top[0] <= 0:
+        words = "E1 was not reached" if when is None else "WQ or WK starts at zero"
+        return Comparison(1.0, None, FIRST.frozen, None, words, unit=unit)
     ratio = float(np.interp(when, evidence.curves.time, top) / top[0])
     return agreement(1.0, ratio, FIRST.frozen, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
 
@@ -380,135 +374,114 @@ def _signed(evidence: Evidence) -> Regime:
     return Regime(False, "c is zero: attention has nothing to learn at (1,0)") if base.holds and nothing else base
 
 
+_prediction = partial(claim, kind="prediction", elsewhere=beside)
 SADDLE_CLAIMS = (
-    claim(
+    _prediction(
         "FD:origin",
         "At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|",
         visited(0, 0),
         _rate(0, 0, TOLERANCES.origin, lambda e: family.condensation_rate(e.pi)),
         "start",
         "E1",
-        kind="prediction",
         group="origin",
         rules=3,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:attention-rate",
         "At (1,0) attention opens at rate |c|",
         visited(1, 0),
-        _rate(1, 0, TOLERANCES.rate, _size),
+        _rate(1, 0, TOLERANCES.rate, lambda e: abs(e.rate)),
         "E1",
         "Q1",
-        kind="prediction",
         group="rate at (1,0)",
         rules=3,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:linear-condensed",
         "From the plateau (1,0), exp(Jt) predicts the escape",
         visited(1, 0),
         _linear,
         "E1",
         "Q1",
-        kind="prediction",
         group="rate at (1,0)",
         rules=3,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:embedding-rate",
         "At (1,1) an embedding direction opens at rate sv_1(B); before a run has settled there, at that along the leg",
         _opening_or_leg(1, 1),
         _rate(1, 1, TOLERANCES.rate, leg=True),
         "Q1",
         "E2",
-        kind="prediction",
         group="rate at (1,1)",
         rules=4,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:embedding-direction",
         "At (1,1) an embedding direction opens along the singular vectors of B",
         opening(1, 1),
         _directions,
         "Q1",
         "E2",
-        kind="prediction",
         group="direction at (1,1)",
         rules=3,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:redistribution",
         "Embeddings redistribute at twice the rate of attention",
         visited(1, 0),
         _redistribution_rate,
         "E1",
         "Q1",
-        kind="prediction",
         group="redistribution",
         rules=2,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:second-order",
         "Second order predicts sign and size of the redistribution",
         visited(1, 0),
         _second_order,
         "E1",
         "Q1",
-        kind="prediction",
         group="redistribution",
         rules=3,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:directions",
         "Embeddings condense: W0 along pi, W1 along pi - 1/d",
         small_flow,
         _condensation_direction,
         "E1",
-        kind="prediction",
         group="origin",
         rules=2,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:frozen",
         "Attention is frozen while embeddings condense",
         small_flow,
         _frozen,
         "start",
         "E1",
-        kind="prediction",
         group="origin",
         rules=2,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:focus",
         "Attention opens along sign(c) pi pi^T: focus or defocus",
         _signed,
         _focus_direction,
         "Q1",
-        kind="prediction",
         group="first move of attention",
         rules=2,
-        elsewhere=beside,
     ),
-    claim(
+    _prediction(
         "FD:sign",
         "The sign of c decides between focus and defocus",
         _signed,
         _sign,
         "Q1",
         "focus*",
-        kind="prediction",
         group="first move of attention",
         rules=3,
-        elsewhere=beside,
     ),
 )

@@ -12,7 +12,7 @@ from stagescope.papers.focus_dilution.family import attention_rate, escape_matri
 from stagescope.papers.focus_dilution.ladder import condensed_start
 from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.saddle_path import Path, SmallModel, followed, walk
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, stays
+from stagescope.papers.focus_dilution.stages import THRESHOLDS, stays
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 
 # Critical points of a small model (r, rq) of TokenAttention over a number that the loss depends on [FD:ladder].
@@ -94,14 +94,24 @@ START, ETA, UNTIL = 1e-5, 0.02, 1e7
 def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], value: float) -> tuple[TokenZeros, np.ndarray]:
     """The zeros of the small model (r, rq) over a number, and the one that a run from a small start approaches at `value`."""
     loss = family(value)
-    _check(loss, label)
+    width, keys = loss.model.shapes["WQ"]
+    least = min(width, loss.model.vocab)
+    if len(label) != 2 or not (1 <= label[0] <= least and 0 <= label[1] <= min(label[0], keys)):
+        most = f"r from 1 to {least}, rq from 0 to r and at most {keys}"
+        where = f"the rung {_name(label)} does not exist here: a rung r,rq has {most}"
+        raise InputError(f"{where}; (0,0) is the origin for all values")
+    if isinstance(loss, TokenSampled):
+        raise InputError(
+            "the contexts of --form sampled are drawn anew for every value, so nothing is continued; use another form"
+        )
     r, rq = label
     model, point, endless = _condensed(loss, rq) if r == 1 else _on_path(loss, r, rq)
     if endless:
         where = f"the critical point ({r},{rq}) lies at infinity at {value:g}: its flow never settles"
         raise InputError(f"{where}; begin at another value of what is varied, or at another rung")
     zeros, small = TokenZeros(family, r, rq, loss), model.unpacked(point)
-    ranks = tuple(int(np.sum(np.linalg.svd(each, compute_uv=False) > THRESHOLDS.level)) for each in _both(loss, small))
+    matrices = small["W0"], loss.model.scores(small)
+    ranks = tuple(int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in matrices)
     if ranks != (r, rq):
         raise InputError(
             f"no critical point ({r},{rq}) was found at {value:g}: the flow of its small model ends at {_name(ranks)}"
@@ -109,26 +119,8 @@ def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], val
     return zeros, zeros.vector(small, value)
 
 
-def _both(loss: TokenLoss, small: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    return small["W0"], loss.model.scores(small)
-
-
 def _name(label: tuple[int, ...]) -> str:
     return f"({','.join(map(str, label))})"
-
-
-def _check(loss: TokenLoss, label: tuple[int, ...]) -> None:
-    width, keys = loss.model.shapes["WQ"]
-    least = min(width, loss.model.vocab)
-    if len(label) != 2 or not (1 <= label[0] <= least and 0 <= label[1] <= min(label[0], keys)):
-        most = f"r from 1 to {least}, rq from 0 to r and at most {keys}"
-        raise InputError(
-            f"the rung {_name(label)} does not exist here: a rung r,rq has {most}; (0,0) is the origin for all values"
-        )
-    if isinstance(loss, TokenSampled):
-        raise InputError(
-            "the contexts of --form sampled are drawn anew for every value, so nothing is continued; use another form"
-        )
 
 
 def _condensed(loss: TokenLoss, rq: int) -> tuple[SmallModel, np.ndarray, bool]:
@@ -143,11 +135,11 @@ def _condensed(loss: TokenLoss, rq: int) -> tuple[SmallModel, np.ndarray, bool]:
 def _on_path(loss: TokenLoss, r: int, rq: int) -> tuple[SmallModel, np.ndarray, bool]:
     """Of larger width: from where the saddle path from a small start is slowest at this label."""
     path = Path(list(walk(loss, loss.model.init(0, START), ETA, UNTIL)), loss)
-    met: list[Stay] = list(stays(path.time, path.values["E"], path.values["Q"]))
-    stay = next((each for each in met if (each.r, each.rq) == (r, rq)), None)
+    path_stays = stays(path.time, path.values["E"], path.values["Q"])
+    stay = next((stay for stay in path_stays if (stay.r, stay.rq) == (r, rq)), None)
     if stay is None:
-        seen = ", ".join(dict.fromkeys(each.label for each in met))
-        raise InputError(f"no run comes to ({r},{rq}) from a small start; it passes {seen}")
+        labels = ", ".join(dict.fromkeys(stay.label for stay in path_stays))
+        raise InputError(f"no run comes to ({r},{rq}) from a small start; it passes {labels}")
     return path.critical(stay)
 
 

@@ -12,12 +12,12 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, Uniform
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.answers import saddle_ladder, stages
+from stagescope.papers.focus_dilution.evidence import Evidence, visited
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, plateau_amplitude
 from stagescope.papers.focus_dilution.ladder import SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
-from stagescope.papers.focus_dilution.reading import Evidence, visited
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, opening_times, passes, row_cycles, stays
 from stagescope.papers.predicting import saddle_path
 from stagescope.papers.published import published

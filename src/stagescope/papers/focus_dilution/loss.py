@@ -27,13 +27,6 @@ MOST_BY_LOOPS = 16
 """Tokens up to which loops over all pairs are the fastest way; with more, a gradient is computed by blocks of queries."""
 
 
-Kernel = Literal["plain", "blocked"]
-
-
-def _by_size(fields: dict[str, Any]) -> Kernel:
-    return "plain" if fields["model"].vocab <= MOST_BY_LOOPS else "blocked"
-
-
 class TokenLoss(OfModel, Described, Objective):
     """A loss of TokenAttention on a chain; the forms differ in the contexts they average over [FD:model]."""
 
@@ -64,7 +57,9 @@ class TokenPopulation(TokenLoss):
         1.0986
     """
 
-    kernel: Kernel = Limits(default_factory=_by_size)
+    kernel: Literal["plain", "blocked"] = Limits(
+        default_factory=lambda fields: "plain" if fields["model"].vocab <= MOST_BY_LOOPS else "blocked"
+    )
 
     def describe(self) -> Spec:
         found = super().describe()

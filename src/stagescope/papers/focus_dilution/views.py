@@ -15,8 +15,8 @@ from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
-from stagescope.views.curves import MOST_POINTS, NAMED, OBSERVED, Shown, curves, left_out, many_curves, plane, shown
-from stagescope.views.view import Explained, Level, Maker, Points, SmallTable, View, captions, listed, motion_words, plain
+from stagescope.views.curves import MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown
+from stagescope.views.view import Curve, Explained, Level, Maker, Points, SmallTable, View, captions, listed, motion_words, plain
 
 # A focus-dilution run on a page: attention between token types, its focus and dilution, and the directions that open.
 
@@ -40,16 +40,17 @@ class _Seen:
         """Tokens, most frequent first."""
         return np.argsort(-self.curves.pi, kind="stable").tolist()
 
-
-def _seen(some: Shown) -> _Seen:
-    return _Seen(token_curves(some.run), some.frames)
+    def rows(self, values: np.ndarray, word: str) -> tuple[Curve, ...]:
+        """A curve for each token, the most frequent ones first."""
+        return many_curves(values, [f"{word} {i}" for i in self.tokens], first=self.often, tokens=self.tokens)
 
 
 def token_views(reading: Reading) -> list[Maker]:
     """Loss, attention, focus and dilution of its rows, singular values, norms, and the embedding."""
     run = reading.run
     rows = run.params["W0"][0]
-    seen, few = (_seen(shown(run, size, most)) for size, most in ((rows.size, OBSERVED), (len(rows) ** 2, BETWEEN)))
+    samples = shown(run, rows.size, OBSERVED), shown(run, len(rows) ** 2, BETWEEN)
+    seen, few = (_Seen(token_curves(some.run), some.frames) for some in samples)
     return [
         partial(_loss, run, seen),
         partial(_attention, few),
@@ -107,7 +108,7 @@ def _focus(seen: _Seen) -> View:
     found, most = seen.curves, seen.curves.frequent
     base = Level(f"frequency of token {most}", float(found.pi[most]))
     about = f"Attention of each query type on token {most}, the most frequent. Rising is focus, returning is dilution."
-    made = many_curves(found.on_frequent, [f"query {i}" for i in seen.tokens], first=seen.often, tokens=seen.tokens)
+    made = seen.rows(found.on_frequent, "query")
     title, about, axis = "Focus and dilution, row by row", about + left_out(len(found.pi)), f"attention on token {most}"
     return curves("focus", title, about, axis, made, levels=[base], frames=seen.frames)
 
@@ -115,7 +116,7 @@ def _focus(seen: _Seen) -> View:
 def _entropy(seen: _Seen) -> View:
     base = Level("entropy of the frequencies", seen.curves.law.process.unigram_loss())
     about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(seen.tokens))
-    made = many_curves(seen.curves.entropy, [f"query {i}" for i in seen.tokens], first=seen.often, tokens=seen.tokens)
+    made = seen.rows(seen.curves.entropy, "query")
     return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
 
 
@@ -146,7 +147,7 @@ def _score_values(found: TokenCurves) -> np.ndarray:
 
 def _row_norms(seen: _Seen) -> View:
     about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(seen.tokens))
-    made = many_curves(seen.curves.norms, [f"token {i}" for i in seen.tokens], first=seen.often, tokens=seen.tokens)
+    made = seen.rows(seen.curves.norms, "token")
     return curves("row-norms", "Norms of the embedding's rows", about, "norm", made, log=True, frames=seen.frames)
 
 
@@ -225,8 +226,11 @@ def _sentence(law: Any) -> str:
 
 def _said(stage: Stage, frequent: int) -> str:
     name, facts = stage.name, stage.facts
+    if name == "condensation" and facts.get("E1") is None:
+        return "Embeddings and outputs are still too small to matter; no embedding direction has opened."
     if name == "condensation":
-        return _condensation(stage)
+        lined = f"All embeddings line up along one direction, which is open at t = {facts['E1']:.4g} (E1)."
+        return f"{lined} The model learns how frequent tokens are. Every query still looks at tokens by their frequency."
     if name in ("focus", "defocus") and facts.get("gains"):
         turn = "Attention turns to" if name == "focus" else "Attention turns away from"
         rows = listed([f"query {row} {gain:+.3f}" for row, gain in facts["gains"].items()])
@@ -238,27 +242,13 @@ def _said(stage: Stage, frequent: int) -> str:
         many = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
         return f"Rare tokens lose their attention on token {frequent} again: {why}. {many}."
     if name == "lifting" or name.startswith("cycle"):
-        return _opening(stage)
+        order = {2: "second", 3: "third"}.get(facts["direction"], f"{facts['direction']}th")
+        labels = ""
+        if "label_after" in facts:
+            labels = f", from the critical point {facts['label_before']} to {facts['label_after']}"
+        opens = f"A {order} embedding direction opens{labels}"
+        return f"{opens}: tokens become different from each other, and their queries focus and dilute once more."
     return plain(stage)
-
-
-def _condensation(stage: Stage) -> str:
-    opened = stage.facts.get("E1")
-    if opened is None:
-        return "Embeddings and outputs are still too small to matter; no embedding direction has opened."
-    return (
-        f"All embeddings line up along one direction, which is open at t = {opened:.4g} (E1). The model learns how frequent "
-        "tokens are. Every query still looks at tokens by their frequency."
-    )
-
-
-def _opening(stage: Stage) -> str:
-    facts = stage.facts
-    order = {2: "second", 3: "third"}.get(facts["direction"], f"{facts['direction']}th")
-    said = f"A {order} embedding direction opens"
-    if "label_after" in facts:
-        said += f", from the critical point {facts['label_before']} to {facts['label_after']}"
-    return f"{said}: tokens become different from each other, and their queries focus and dilute once more."
 
 
 def _pause(reading: FocusDilutionReading, before: Stage, after: Stage | None) -> str:

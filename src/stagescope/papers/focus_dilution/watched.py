@@ -95,7 +95,7 @@ def watched_claims() -> tuple[Claim, ...]:
         claim(
             "FD:watched-rank",
             "The token embedding condenses, and later opens again",
-            _rank_regime,
+            lambda evidence: _regime(evidence, "embedding_rank"),
             _reopens,
             "start",
             "end",
@@ -104,18 +104,10 @@ def watched_claims() -> tuple[Claim, ...]:
         claim(
             "FD:watched-order",
             "The embedding grows in one direction, then attention moves, then the embedding grows in a second direction",
-            _order_regime,
+            lambda evidence: _regime(evidence, "embedding_values", "sketch"),
             _ordered,
             "start",
             "end",
             kind="pattern",
         ),
     )
-
-
-def _rank_regime(evidence: Any) -> Regime:
-    return _regime(evidence, "embedding_rank")
-
-
-def _order_regime(evidence: Any) -> Regime:
-    return _regime(evidence, "embedding_values", "sketch")

@@ -8,8 +8,8 @@ import pytest
 import stagescope as ss
 from stagescope.detect.stage import Event
 from stagescope.papers.answers import check
+from stagescope.papers.focus_dilution.text import claims as regimes
 from stagescope.papers.focus_dilution.text import claims as theory
-from stagescope.papers.focus_dilution.text import reading as regimes
 from stagescope.papers.focus_dilution.text.forms import predict
 from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextVariant
 from stagescope.papers.focus_dilution.text.reading import bigram_flow, separability

@@ -155,13 +155,6 @@ def test_what_came_to_rest_early_decides(curve, open_end):
     assert history.moves(history.log_norm, 0.16) is open_end
 
 
-def test_rows_with_a_late_focus_may_still_dilute():
-    rows = [bumps(0.2, 0.9, 0.1), bumps(0.2, 0.9, 0.9, 0.9, 0.9), bumps(0.2, 0.2, 0.9), bumps(0.2, 0.2, 0.9, 0.8)]
-    history = TextHistory(curves(on_frequent=np.stack(rows, axis=1)))
-    assert history.diluted == [0]
-    assert history.on_their_way == [2, 3]
-
-
 def test_a_probe_word_has_one_stage_with_all_its_turns():
     found = detect(
         curves(on_frequent=np.tile(bumps(0.2, 0.9, 0.1, 0.6)[:, None], (1, 4))), {"the": 1}, clock="t", status="finished"

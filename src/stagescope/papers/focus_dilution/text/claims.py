@@ -1,19 +1,198 @@
 """Claims of focus and dilution on real text, for runs on any corpus."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.corpora.vocabulary import tally
+from stagescope.corpora.window_loss import WindowLoss
 from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event
+from stagescope.papers.focus_dilution.evidence import initial_rms
 from stagescope.papers.focus_dilution.family import condensation_directions, condensation_rate
-from stagescope.papers.focus_dilution.text import reading as regimes
-from stagescope.papers.focus_dilution.text.observables import before
-from stagescope.papers.focus_dilution.text.reading import TEXT_LIMITS, TextEvidence
-from stagescope.papers.focus_dilution.text.stages import TEXT_THRESHOLDS, TextHistory
+from stagescope.papers.focus_dilution.text.forms import Predictions, predict
+from stagescope.papers.focus_dilution.text.model import TextCausal
+from stagescope.papers.focus_dilution.text.observables import TextCurves, before
+from stagescope.papers.focus_dilution.text.stages import TEXT_THRESHOLDS, TextHistory, smoothed
+from stagescope.papers.rebuild import rebuilt
+from stagescope.runs.run import Run
+
+
+@dataclass(frozen=True)
+class TextLimits:
+    """Where the claims on a text apply."""
+
+    start: float = 2e-2  # largest rms of the initial parameters near enough to the origin
+    window: int = 128  # windows of fewer tokens have counts too far from their mean for the times of the bigram flow
+    apart: float = 0.03  # up to this separability r one mode grows alone
+    together: float = 0.1  # from this separability r on modes grow together
+    # Share of H(pi) - H(next | last token) that the loss must have gained before a missing turn violates a claim. Before that a
+    # run may rest where all rows look at the most frequent type: attention then carries no information, and the loss is H(pi).
+    learned: float = 0.1
+    # Least share by which the held-out loss must end below the entropy of the types: Adam moves rows, norms and entropies on
+    # words in random order too, where this share is 0.
+    useful: float = 0.05
+    # Pairs of types that the bigram flow may go through in all its steps: about an hour. 22,000 steps of 200 types have 9e8.
+    pairs: float = 1e11
+    types: int = 4096  # of the bigram flow: a matrix between them has 128 MiB
+
+
+TEXT_LIMITS = TextLimits()
+FLOW_STEP = 0.2
+"""Largest step of a descent in place of a flow: the edge of stability of these losses is near .3."""
+WATCHED = 4096
+"""Positions of the held-out loss: the error of a mean loss is then about 1 %."""
+ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi")
+
+
+@dataclass(frozen=True)
+class TextEvidence:
+    """A run on a text with its curves, and its companion runs.
+
+    `early(steps)` repeats its first steps with more frames; `bigram(until)` is the flow on the bigram chain from the same
+    start; `separability()` is r of what enters the output at the start.
+    """
+
+    run: Run
+    curves: TextCurves
+    early: Callable[[int], TextCurves]
+    bigram: Callable[[float], TextCurves]
+    separability: Callable[[], float]
+
+    @cached_property
+    def history(self) -> TextHistory:
+        return TextHistory(self.curves)
+
+    @property
+    def window(self) -> int:
+        return int(self.run.spec["field"]["length"])
+
+    @cached_property
+    def law(self) -> WindowLoss:
+        return rebuilt(self.run.spec["field"])
+
+    @property
+    def causal(self) -> bool:
+        """Whether the loss is at all positions."""
+        return isinstance(self.law, TextCausal)
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        return predict(self.law.process, self.window)
+
+    @cached_property
+    def r(self) -> float:
+        return self.separability()
+
+    @cached_property
+    def learned(self) -> float:
+        """(H(pi) - loss) / (H(pi) - H(next | last token)) at the middle of the run."""
+        time, most = self.curves.time, self.curves.unigram - self.curves.floor
+        loss = np.interp((time[0] + time[-1]) / 2, time, smoothed(self.run.series["loss"]))
+        return float((self.curves.unigram - loss) / most)
+
+    @cached_property
+    def useless(self) -> str | None:
+        """Why nothing was learned that holds on held-out text; None where something was."""
+        fields = {name: getattr(self.law, name) for name in type(self.law).model_fields}
+        judge = type(self.law)(**{**fields, "part": "held-out", "watched": max(self.law.watched, WATCHED // self._places)})
+        law = tally(self.law.process.held_out, self.law.process.vocab) / len(self.law.process.held_out)
+        entropy = float(-np.sum(law * np.log(self.law.process.stationary)))
+        gain = 1 - judge.value(self.run.at(-1)) / entropy
+        if gain >= TEXT_LIMITS.useful:
+            return None
+        return (
+            f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {TEXT_LIMITS.useful:.0%}: no context is used"
+        )
+
+    @property
+    def _places(self) -> int:
+        """Positions of a window with a loss."""
+        return self.window if self.causal else 1
+
+    @property
+    def parts(self) -> list[str]:
+        """What the model has beside attention."""
+        model = self.run.spec["field"]["model"]
+        return [name for name in ("positions", "residual", "norm") if model.get(name)]
+
+    @cached_property
+    def start(self) -> float:
+        return initial_rms(self.run)
+
+    @property
+    def too_long(self) -> str | None:
+        """Why there is no flow of the bigram chain: it goes through all pairs of types at every step. None where there is."""
+        vocab, steps = len(self.curves.pi), int(np.ceil(float(self.curves.time[-1]) / FLOW_STEP))
+        if vocab <= TEXT_LIMITS.types and steps * vocab**2 <= TEXT_LIMITS.pairs:
+            return None
+        what = f"the bigram flow would go through all pairs of {vocab:,} types in {steps:,} steps"
+        return f"{what}, which takes hours or gigabytes; choose a smaller --vocab or fewer --steps"
+
+    @cached_property
+    def flow_history(self) -> TextHistory:
+        """What the bigram flow did by the end of the run."""
+        return TextHistory(self.bigram(float(self.curves.time[-1])))
+
+    def failures(self) -> list[str]:
+        """Why the theory of gradient descent from a small start does not apply to this run; empty where it does."""
+        kinds = (
+            (self.start <= TEXT_LIMITS.start, f"initial rms {self.start:.1e} is above {TEXT_LIMITS.start:g}"),
+            (set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}, "block rates differ"),
+        )
+        return [sentence for good, sentence in kinds if not good]
+
+
+def descent(evidence: TextEvidence, *more: str, model: str = "") -> Regime:
+    """Gradient steps from a small start; `more` says what else fails, `model` what else holds."""
+    if evidence.run.clock != "t":
+        return ADAM
+    failed = [*evidence.failures(), *more]
+    return Regime(not failed, "; ".join(failed) or f"{model}gradient steps from a small start")
+
+
+def attention_only(evidence: TextEvidence) -> Regime:
+    """The same, with nothing but attention between embedding and output."""
+    more = [f"the model has {', '.join(evidence.parts)}"] if evidence.parts else []
+    return descent(evidence, *more, model="attention alone, ")
+
+
+def condensed(evidence: TextEvidence) -> Regime:
+    """The same, where one mode grows alone: the theory of later openings is linearised at a point of rank one."""
+    at = attention_only(evidence)
+    if evidence.run.clock != "t" or evidence.r <= TEXT_LIMITS.apart:
+        return at
+    failed = [] if at.holds else [at.sentence]
+    return Regime(
+        False, "; ".join([*failed, f"r = {evidence.r:.3f} is above {TEXT_LIMITS.apart:g}: one mode need not grow alone"])
+    )
+
+
+def long_windows(evidence: TextEvidence) -> Regime:
+    """The same, on windows whose counts are near their mean: the bigram flow is the limit of long windows."""
+    at = condensed(evidence)
+    if evidence.run.clock != "t":
+        return at
+    failed = [] if at.holds else [at.sentence]
+    if evidence.causal:
+        failed.append("the loss is at all positions, so most contexts are short")
+    if evidence.window < TEXT_LIMITS.window:
+        failed.append(f"windows of {evidence.window} tokens are short (below {TEXT_LIMITS.window})")
+    return Regime(not failed, "; ".join(failed) or f"{at.sentence}, windows of {evidence.window} tokens")
+
+
+def adaptive(evidence: TextEvidence) -> Regime:
+    """Adam on attention alone, as for the published curves."""
+    if evidence.run.clock == "t":
+        return Regime(False, "gradient steps; the published curves were made with Adam")
+    if evidence.parts:
+        return Regime(False, f"the model has {', '.join(evidence.parts)}")
+    return Regime(True, "Adam, attention alone")
 
 
 @dataclass(frozen=True)
@@ -39,10 +218,9 @@ def _origin(evidence: TextEvidence) -> Comparison:
     predicted = condensation_rate(pi)
     if evidence.run.spec["dynamics"].get("optimizer", {}).get("type") == "GD":
         predicted = float(np.log1p(lr * predicted) / lr)  # a step multiplies the mode by 1 + lr mu0
-    if evidence.run.clock != "t":
-        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, NO_FLOW, unit="1/t")
-    if opened is None:
-        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, "E1 was not reached", unit="1/t")
+    if evidence.run.clock != "t" or opened is None:
+        words = NO_FLOW if evidence.run.clock != "t" else "E1 was not reached"
+        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, words, unit="1/t")
     steps = int(np.ceil(np.interp(opened, evidence.curves.time, evidence.run.step)))
     early = evidence.early(max(steps, 2))
     left, right = condensation_directions(pi)
@@ -67,20 +245,17 @@ def _order(evidence: TextEvidence) -> Comparison:
     first, opened, second = (named.get(name, missing) for name in ("E1", "Q1", "E2"))
     later = [event if event.time is not None else Event(end, end, end) for event in (named.get(n, missing) for n in ("E3", "Q2"))]
     found = [before(first, opened), before(opened, second), *(before(second, event) for event in later)]
-    if False in found:
-        return Comparison(words, shown, "order", False, shown)
-    if None in found:
-        return Comparison(words, shown, "order", None, f"not all were reached, or intervals overlap: {shown}")
-    return Comparison(words, shown, "order", True, shown)
+    holds = False if False in found else None if None in found else True
+    reason = f"not all were reached, or intervals overlap: {shown}" if holds is None else shown
+    return Comparison(words, shown, "order", holds, reason)
 
 
 def _bigram(evidence: TextEvidence) -> Comparison:
     """The logarithm of the ratio of E2 to that of the flow on the bigram chain; later openings are shown beside it."""
     tolerance, unit = TOLERANCES.times, "ln of a ratio"
-    if evidence.run.clock != "t":
-        return Comparison(0.0, None, tolerance, None, NO_FLOW, unit=unit)
-    if evidence.too_long is not None:
-        return Comparison(0.0, None, tolerance, None, evidence.too_long, unit=unit)
+    without_flow = NO_FLOW if evidence.run.clock != "t" else evidence.too_long
+    if without_flow is not None:
+        return Comparison(0.0, None, tolerance, None, without_flow, unit=unit)
     flow, text = evidence.flow_history.opened, evidence.history.estimates
     shown = [_beside(name, text.get(name, Event.missing()), flow.get(name)) for name in ("E2", "E3", "Q2")]
     here, there = text.get("E2", Event.missing()), flow.get("E2")
@@ -100,7 +275,7 @@ def _beside(name: str, here: Event, there: float | None) -> str:
 
 def _sign_regime(evidence: TextEvidence) -> Regime:
     """c is the rate at the condensed point: attention must open before a second embedding direction does."""
-    at, made = regimes.attention_only(evidence), evidence.predictions
+    at, made = attention_only(evidence), evidence.predictions
     opened, second = evidence.history.opened.get("Q1"), evidence.history.opened.get("E2")
     if at.holds and made.sign == 0:
         return Regime(False, f"c = {made.c_windows:+.2f} +- {made.c_error:.2f} on real windows: its sign is undecided")
@@ -123,19 +298,14 @@ def _sign(evidence: TextEvidence) -> Comparison:
     return Comparison(f"{made.sign:+d}", found, least, made.sign * found > least, reason)
 
 
-def _waiting(evidence: TextEvidence) -> str | None:
-    """Why a turn that did not happen may still come; None where it would have come by now."""
+def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str | None:
+    """Why a turn of a curve that did not happen may still come; None where it would have come by now."""
     if evidence.history.opened_late:
         return "Q1 is in the second half of the run, or was not reached"
     if evidence.learned < TEXT_LIMITS.learned:
         share = f"{max(evidence.learned, 0):.0%} of H(pi) - H(next | last token)"
         return f"by the middle of the run the loss has gained {share}, below {TEXT_LIMITS.learned:.0%}"
-    return None
-
-
-def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str | None:
-    """Why a turn that did not happen may still come."""
-    return _waiting(evidence) or (STILL_MOVING if evidence.history.moves(curve, least) else None)
+    return STILL_MOVING if evidence.history.moves(curve, least) else None
 
 
 def _entropy(evidence: TextEvidence) -> Comparison:
@@ -170,7 +340,7 @@ def _norms(evidence: TextEvidence) -> Comparison:
 
 
 def _separable(evidence: TextEvidence) -> Regime:
-    at = regimes.descent(evidence)
+    at = descent(evidence)
     if at.holds and TEXT_LIMITS.apart < evidence.r < TEXT_LIMITS.together:
         between = f"between {TEXT_LIMITS.apart:g} and {TEXT_LIMITS.together:g}"
         return Regime(False, f"r = {evidence.r:.3f} is {between}, where neither is predicted")
@@ -208,7 +378,7 @@ CLAIMS = (
     claim(
         "FD:text-origin",
         "The first mode grows at mu0 = |pi| |pi - 1/d|",
-        regimes.attention_only,
+        attention_only,
         _origin,
         "start",
         "E1",
@@ -218,7 +388,7 @@ CLAIMS = (
     claim(
         "FD:text-order",
         "Embedding, attention, embedding open in this order, then the rest",
-        regimes.condensed,
+        condensed,
         _order,
         "E1",
         "Q1",
@@ -231,7 +401,7 @@ CLAIMS = (
     claim(
         "FD:text-bigram",
         "The bigram flow gives the time of E2",
-        regimes.long_windows,
+        long_windows,
         _bigram,
         "E2",
         kind="prediction",
@@ -259,7 +429,7 @@ CLAIMS = (
     claim(
         "FD:text-entropy",
         "The entropy of attention falls, rises and falls again",
-        regimes.adaptive,
+        adaptive,
         _entropy,
         "entropy *",
         kind="pattern",
@@ -268,7 +438,7 @@ CLAIMS = (
     claim(
         "FD:text-norms",
         "Embeddings of rare types grow, retract and grow again",
-        regimes.adaptive,
+        adaptive,
         _norms,
         "rare norms *",
         kind="pattern",

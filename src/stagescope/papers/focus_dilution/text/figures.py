@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.papers.focus_dilution.text.claims import CLAIMS
+from stagescope.papers.focus_dilution.text.claims import CLAIMS, TextEvidence
 from stagescope.papers.focus_dilution.text.observables import text_curves
-from stagescope.papers.focus_dilution.text.reading import TextEvidence, bigram_flow, probes, separability
+from stagescope.papers.focus_dilution.text.reading import bigram_flow, probes, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.focus_dilution.text.study import PARTS, PRESETS
 from stagescope.papers.published import published

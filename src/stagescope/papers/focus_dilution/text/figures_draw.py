@@ -56,26 +56,19 @@ def _openings(axis: Any, numbers: Numbers) -> None:
 
 
 def _probes(axis: Any, panel: Numbers) -> None:
-    _word_rows(axis, panel)
-    _log_time(axis, panel)
-    marked(axis, panel, ("Q1", "E2", "E3", "Q2"))
-    own = Line2D([], [], color=GREY, ls="--", lw=1.1, label="on itself")
-    axis.legend(handles=[*_words(panel), own], loc="upper left")
-    axis.set_title("attention rows of words", pad=16)
-
-
-def _word_rows(axis: Any, panel: Numbers) -> None:
-    for number, row in enumerate(panel["rows"].values()):
+    handles = []
+    for number, (word, row) in enumerate(panel["rows"].items()):
         color = COLORS[number % len(COLORS)]
-        axis.plot(panel["time"], row["frequent"], color=color)
+        handles += axis.plot(panel["time"], row["frequent"], color=color, label=_plain(word))
         axis.plot(panel["time"], row["itself"], color=color, ls="--", lw=1.1)
     axis.axhline(panel["base"], color=GREY, lw=0.9)
     axis.set_ylim(-0.02, 1.02)
     axis.set_ylabel(f"attention on {_plain(panel['frequent'])}")
-
-
-def _words(panel: Numbers) -> list[Line2D]:
-    return [Line2D([], [], color=COLORS[i % len(COLORS)], label=_plain(word)) for i, word in enumerate(panel["rows"])]
+    _log_time(axis, panel)
+    marked(axis, panel, ("Q1", "E2", "E3", "Q2"))
+    own = Line2D([], [], color=GREY, ls="--", lw=1.1, label="on itself")
+    axis.legend(handles=[*handles, own], loc="upper left")
+    axis.set_title("attention rows of words", pad=16)
 
 
 def _plain(word: str) -> str:

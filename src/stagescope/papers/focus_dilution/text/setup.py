@@ -16,10 +16,10 @@ from stagescope.dynamics.record import Graded
 from stagescope.memory import require_work
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
+from stagescope.papers.focus_dilution.text.claims import FLOW_STEP, TEXT_LIMITS
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextCausal, TextCounts, TextVariant
 from stagescope.papers.focus_dilution.text.observables import text_curves
-from stagescope.papers.focus_dilution.text.reading import FLOW_STEP, TEXT_LIMITS
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.focus_dilution.text.study import PARTS, TextFocusOptions, check_use
 from stagescope.papers.rebuild import ended

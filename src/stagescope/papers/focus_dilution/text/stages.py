@@ -9,7 +9,7 @@ dilution:WORD      after it, that row has lost half of what it gained
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from stagescope.detect.events import Turn, first_crossing, turns
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, RowCycle, passes
 from stagescope.papers.focus_dilution.text import observables as intervals
-
-if TYPE_CHECKING:
-    from stagescope.papers.focus_dilution.text.observables import TextCurves
+from stagescope.papers.focus_dilution.text.observables import TextCurves
 
 
 @dataclass(frozen=True)
@@ -56,18 +54,16 @@ def opening_level(values: np.ndarray) -> float:
 
 def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:
     """The first rise of every row (frames, d), and when half of it was lost again; a row that never rises has no focus."""
-    return [_cycle(time, attention[:, row], row) for row in range(attention.shape[1])]
-
-
-def _cycle(time: np.ndarray, curve: np.ndarray, row: int) -> RowCycle:
-    rise = _first_rise(time, curve)
-    if rise is None:
-        return RowCycle(row, 0.0, None, None, None)
-    gain = rise.after - rise.before
-    if rise.stop is None:
-        return RowCycle(row, gain, None, None, None)
-    after = [first_crossing(time, curve, rise.after - share * gain, rising=False, after=rise.stop) for share in (0.5, 1.0)]
-    return RowCycle(row, gain, rise.stop, *after)
+    cycles = []
+    for row, curve in enumerate(attention.T):
+        rise = _first_rise(time, curve)
+        gain, focus = (0.0, None) if rise is None else (rise.after - rise.before, rise.stop)
+        if rise is None or focus is None:
+            cycles.append(RowCycle(row, gain, None, None, None))
+            continue
+        after = (first_crossing(time, curve, rise.after - share * gain, rising=False, after=focus) for share in (0.5, 1.0))
+        cycles.append(RowCycle(row, gain, focus, *after))
+    return cycles
 
 
 def _first_rise(time: np.ndarray, curve: np.ndarray) -> Turn | None:
@@ -90,7 +86,7 @@ def under_way(time: np.ndarray, curve: np.ndarray, found: Sequence[Turn], least:
 class TextHistory:
     """When things opened, rose and fell in a run on a text: measured once, for stages and claims."""
 
-    curves: "TextCurves"
+    curves: TextCurves
 
     @cached_property
     def embeddings(self) -> list[float | None]:
@@ -156,17 +152,6 @@ class TextHistory:
         time, first = self.curves.time, self.attentions[0]
         return bool(first is None or first > (time[0] + time[-1]) / 2)
 
-    @cached_property
-    def on_their_way(self) -> list[int]:
-        """Rows that have kept half of their gain but may still lose it: their focus is in the second half of the run."""
-        time, middle, found = self.curves.time, (self.curves.time[0] + self.curves.time[-1]) / 2, []
-        for cycle in (cycle for cycle in self.rows if cycle.half is None):
-            curve = self.attention[:, cycle.row]
-            rising = under_way(time, curve, _turns(time, curve, TEXT_THRESHOLDS.attention), TEXT_THRESHOLDS.attention)
-            late = cycle.focus is not None and cycle.focus > middle
-            found += [cycle.row] if late or (cycle.focus is None and rising) else []
-        return found
-
     def mass(self, rows: Sequence[int]) -> float:
         """The frequency of rows together."""
         return float(np.sum(self.curves.pi[list(rows)]))
@@ -211,7 +196,7 @@ class TextHistory:
         return None if first is None or len(found) < first + 3 else (found[first], found[first + 1], found[first + 2])
 
 
-def detect(curves: "TextCurves", probes: Mapping[str, int], *, clock: str, status: str) -> Stages:
+def detect(curves: TextCurves, probes: Mapping[str, int], *, clock: str, status: str) -> Stages:
     """Stages of a run on a text; `probes` are words with their tokens."""
     history = TextHistory(curves)
     fall = next((turn for turn in history.entropy if not turn.rising), None)
