@@ -9,7 +9,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.landscape.spectrum import spectrum
-from stagescope.papers.incremental.evidence import EqualHeads, Evidence
+from stagescope.papers.incremental.evidence import Evidence
 from stagescope.papers.incremental.regression import RegressionForms, noises, wkb_times
 from stagescope.papers.incremental.regression_paths import has_room, head_deviations, parting_times
 from stagescope.papers.incremental.study import FLOWS, IncrementalOptions
@@ -233,12 +233,6 @@ def rise(evidence: Evidence) -> Rise | None:
     return Rise(first, last, float(np.log(grown) / (clock[last] - clock[first])))
 
 
-def _fastest(evidence: Evidence, equal: EqualHeads, when: float) -> np.ndarray:
-    """The H fastest rates of the spectrum at equal heads."""
-    found = spectrum(evidence.law, equal.at(when), evidence.task.heads, evidence.rates)
-    return np.real(found.rates)[: evidence.task.heads]
-
-
 def _parting(evidence: Evidence) -> Comparison:
     """The spectrum at equal heads has H - 1 equal fastest modes, and the heads of the run part at their rate."""
     found, equal = rise(evidence), evidence.equal
@@ -247,8 +241,10 @@ def _parting(evidence: Evidence) -> Comparison:
         why = "heads start exactly equal" if evidence.identical else noise
         return Comparison("-", None, ESCAPE.parting, None, "t_1 was not reached" if evidence.reached == 0 else why)
     times = found.thirds(evidence.time)
-    rates = np.array([_fastest(evidence, equal, when) for when in times])
-    predicted, parting = float(SIMPSON @ rates[:, 0]), evidence.task.heads - 1
+    heads = evidence.task.heads  # the H fastest rates of the spectrum at equal heads
+    spectra = [spectrum(evidence.law, equal.at(when), heads, evidence.rates).rates for when in times]
+    rates = np.array([np.real(each)[:heads] for each in spectra])
+    predicted, parting = float(SIMPSON @ rates[:, 0]), heads - 1
     split, off = float(np.max(1 - rates[:, parting - 1] / rates[:, 0])), found.rate / predicted
     words = f"{parting} equal fastest rates (to {split:.0e})" if parting > 1 else "the fastest rate"
     reason = f"heads part at rate {found.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}; at equal heads {words}"

@@ -43,13 +43,15 @@ def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     curves = [head_curves(run) for run in runs]
     found = [_drawn(item, seed) for seed, item in enumerate(curves)]
     drops = np.array([panel["drops"] for panel in found], dtype=float)
+    pairs = [pair for panel in found for pair in zip(panel["plateaus"], value("figure-10-levels"), strict=True)]
+    gaps = [abs(mine - level) for mine, level in pairs if mine is not None]
     return {
         "panels": found,
         "levels": rounded(curves[0].forms.levels),
         "drops": rounded([drops.min(axis=0), drops.max(axis=0)], 2),
         "published_drops": value("figure-10-drops"),
         "published_levels": value("figure-10-levels"),
-        "mean_abs_difference": round(_from_levels(found), 5),
+        "mean_abs_difference": round(float(np.mean(gaps)), 5),
         "solver_difference": {"second_solver": "lsoda", "loss": _solver_difference(runs[0])},
     }
 
@@ -68,12 +70,6 @@ def _drawn(curves: HeadCurves, seed: int) -> Numbers:
         "drops": drops,
         "plateaus": rests,
     }
-
-
-def _from_levels(found: list[Numbers]) -> float:
-    levels = value("figure-10-levels")
-    pairs = [(mine, level) for panel in found for mine, level in zip(panel["plateaus"], levels, strict=True)]
-    return float(np.mean([abs(mine - level) for mine, level in pairs if mine is not None]))
 
 
 def _solver_difference(run: Run) -> float:

@@ -61,7 +61,9 @@ class RandomFeatures(Features):
         draws = [key(self.seed, "features", i) for i in range(count)]
         if self.kind == "orthogonal":
             return np.array([_orthogonal(draw, vocab) for draw in draws])
-        centred = np.array([_centred(draw, vocab) for draw in draws])
+        # in a basis of the vectors whose entries sum to zero
+        basis, size = np.linalg.svd(np.ones((1, vocab)))[2][1:].T, np.sqrt(vocab / (vocab - 1))
+        centred = np.array([basis @ _orthogonal(draw, vocab - 1) @ basis.T * size for draw in draws])
         return centred if self.kind == "centred" else self._mutually_orthogonal(centred)
 
     def _mutually_orthogonal(self, matrices: np.ndarray) -> np.ndarray:
@@ -84,12 +86,6 @@ def _orthogonal(draw: np.random.Generator, size: int) -> np.ndarray:
     """Uniform over the orthogonal group: QR of normal numbers, with the signs of R's diagonal moved into Q."""
     q, r = np.linalg.qr(draw.normal(size=(size, size)))
     return q * np.where(np.diag(r) < 0, -1.0, 1.0)
-
-
-def _centred(draw: np.random.Generator, size: int) -> np.ndarray:
-    """U Q U^T sqrt(d/(d-1)): Q orthogonal, the columns of U an orthonormal basis of the vectors that sum to zero."""
-    basis = np.linalg.svd(np.ones((1, size)))[2][1:].T
-    return basis @ _orthogonal(draw, size - 1) @ basis.T * np.sqrt(size / (size - 1))
 
 
 class GivenFeatures(Features):

@@ -7,7 +7,6 @@ One path and its propagator serve all initial noises. Once the deviations have g
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -198,15 +197,16 @@ def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, unt
     forms = law.forms
     path = EqualHeadsPath(law, {"a": np.zeros(model.positions), "V": np.zeros(len(model.gains))}, until)
 
+    level = float(forms.levels[1] + forms.levels[2]) / 2
+
     def time(log_size: float, eta: float) -> float | None:
-        level = float(forms.levels[1] + forms.levels[2]) / 2
         return transitions(*_curve(path, path.parted(apart, log_size, eta), level), forms.levels)[1]
 
-    return [_second(partial(time, float(size)), wanted_eta(float(np.exp(size)))) for size in log_sizes]
-
-
-def _second(time: Callable[[float], float | None], eta: float) -> Predicted:
-    return of_two_sizes(time(eta), time(eta / 2), "heads do not part", order=RULE.order)
+    found = []
+    for size in log_sizes.tolist():
+        eta = wanted_eta(float(np.exp(size)))
+        found.append(of_two_sizes(time(size, eta), time(size, eta / 2), "heads do not part", order=RULE.order))
+    return found
 
 
 def wanted_eta(size: float) -> float:

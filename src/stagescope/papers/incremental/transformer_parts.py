@@ -93,20 +93,16 @@ class Room:
 
     def take(self, name: str, rows: int, *shape: int) -> np.ndarray:
         if name not in self._kept or len(self._kept[name]) < rows:
-            self._kept[name] = self._aligned((rows, *shape))
+            size = math.prod((rows, *shape)) * np.dtype(self.kind).itemsize
+            raw = np.zeros(size + LINE, np.uint8)
+            start = -raw.ctypes.data % LINE
+            self._kept[name] = raw[start : start + size].view(self.kind).reshape(rows, *shape)
         return self._kept[name][:rows]
 
     def zeros(self, name: str, rows: int, *shape: int) -> np.ndarray:
         found = self.take(name, rows, *shape)
         found[:] = 0
         return found
-
-    def _aligned(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Zeros that begin with a line of the processor's cache."""
-        size = math.prod(shape) * np.dtype(self.kind).itemsize
-        raw = np.zeros(size + LINE, np.uint8)
-        start = -raw.ctypes.data % LINE
-        return raw[start : start + size].view(self.kind).reshape(shape)
 
     @property
     def low(self) -> Any:

@@ -148,7 +148,11 @@ class _Pass:
 
     def _run_chunk(self, at: np.ndarray, labels: Any, place: tuple[int, int], gradient: bool) -> float:
         """`place`: how many sequences come before the chunk in its block, and before the block."""
-        stream = [] if self.pairs else [self._inputs(at)]
+        stream = []
+        if self.pairs is None:  # without a table of pairs
+            raw = self.room.take("raw", at.size, self.wide)
+            raw.reshape(*at.shape, -1)[..., : self.model.width] = self.params["E"][at % self.model.vocab] + self._place
+            stream.append(self._centred("inputs", raw))
         for i in range(1, self.model.layers):
             stream.append(self._pass_layer(i, at, stream, place))
         last, output = self.after[-1].arrays, self.out.arrays
@@ -164,12 +168,6 @@ class _Pass:
         if layer == 1 and self.pairs is not None:
             return self.pairs.d_x
         return self.room.zeros(f"g{layer}", len(stream[-1][0]), self.wide)
-
-    def _inputs(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The stream before the first layer, without a table of pairs."""
-        raw = self.room.take("raw", at.size, self.wide)
-        raw.reshape(*at.shape, -1)[..., : self.model.width] = self.params["E"][at % self.model.vocab] + self._place
-        return self._centred("inputs", raw)
 
     def _source(self, layer: int, at: np.ndarray) -> np.ndarray:
         """Which rows of the stream before a layer go on."""
@@ -210,10 +208,7 @@ class _Pass:
                 return
             x, size = stream.pop()
             self.heads[i - self.model.layers - 1].backward(part, x, size, before, len(at))
-        self._add_inputs(at, before[:, : self.model.width])
-
-    def _add_inputs(self, at: np.ndarray, g: np.ndarray) -> None:
-        """To the gradients in tokens and positions, without a table of pairs."""
+        g = before[:, : self.model.width]  # in tokens and positions, without a table of pairs
         np.add.at(self.d_rows["E"], at.reshape(-1) % self.model.vocab, g)
         if "P" in self.d_rows:
             self.d_rows["P"] += g.reshape(len(at), self.model.positions, -1).sum(axis=0)
