@@ -252,12 +252,9 @@ def maps(numbers: Numbers) -> Drawing:
     for name, curve in numbers["curves"].items():
         sparse.plot(curve["step"], curve["entropy"], color=inks[name], label=last[name])
         moving.plot(curve["motion"]["step"], curve["motion"]["variation"], color=inks[name], label=last[name])
-    moving.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
-    moving.text(0, FREEZE.variation * 0.92, "frozen", color=GREY, va="top", fontsize=8)
-    _log_axis(moving)
+    _motion_axis(moving, 0, "left")
     sparse.set_ylim(bottom=0)
     sparse.set_ylabel("entropy of held-out attention (nats)")
-    moving.set_ylabel(f"total variation per {INTERVAL} steps")
     for axis in (sparse, moving):
         axis.set_xlabel("step")
     sparse.legend()
@@ -280,12 +277,9 @@ def entropies(numbers: Numbers) -> Drawing:
         axis.set_xticks(rates)
     left.axhline(np.mean(rows[0]["start"]), color=GREY, lw=0.9, ls="--")
     left.text(rates[-1], np.mean(rows[0]["start"]), "at the start", color=GREY, ha="right", va="bottom", fontsize=8)
-    right.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
-    right.text(rates[-1], FREEZE.variation, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
-    _log_axis(right)
+    _motion_axis(right, rates[-1])
     left.set_ylim(bottom=0)
     left.set_ylabel("entropy of held-out attention (nats)")
-    right.set_ylabel(f"total variation per {INTERVAL} steps")
     left.plot([], [], "D", color="k", mfc="white", label=f"decaying to {decayed[0]['decay']:.0%}" if decayed else "decaying")
     left.legend()
     drawing.suptitle("Larger constant rates end sparser, and attention keeps moving; under decay entropy rises again")
@@ -304,10 +298,7 @@ def topics(numbers: Numbers) -> Drawing:
     middle.set_ylim(bottom=0)
     middle.set_ylabel("held-out attention on types")
     right.plot(numbers["motion"]["step"], numbers["motion"]["variation"], color=COLORS[1])
-    right.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
-    right.text(numbers["step"][-1], FREEZE.variation, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
-    _log_axis(right)
-    right.set_ylabel(f"total variation per {INTERVAL} steps")
+    _motion_axis(right, numbers["step"][-1])
     for axis in (middle, right):
         axis.set_xlabel("step, constant rate")
         for name in ("prior", "snap"):
@@ -319,9 +310,11 @@ def topics(numbers: Numbers) -> Drawing:
     return drawing
 
 
-def _log_axis(axis: Any) -> None:
-    """A logarithmic axis with plain numbers."""
-    axis.set_yscale("log")
+def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
+    """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
+    axis.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
+    axis.text(x, FREEZE.variation, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
+    axis.set(yscale="log", ylabel=f"total variation per {INTERVAL} steps")
     low, high = axis.get_ylim()
     ticks = [tick for decade in (0.001, 0.01, 0.1, 1.0) for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]
     axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
