@@ -234,9 +234,9 @@ def _rank(module: str) -> int:
 
 
 def _uses(module: str, others: list[str]) -> bool:
-    """Whether one of the others imports a module, or the study of its paper names it."""
-    study = MODULES.get(".".join([*module.split(".")[:3], "study"]))
-    named = study is not None and f"{{_HERE}}.{module.rsplit('.', 1)[1]}:" in study.read_text()
+    """Whether one of the others imports a module, or its paper loads it for its study when it is used."""
+    stub = MODULES[".".join(module.split(".")[:3])].with_suffix(".pyi") if module.count(".") > 2 else Path()
+    named = stub.is_file() and f"from .{module.rsplit('.', 1)[1]} import" in stub.read_text()
     return named or any(module in graph()[other] for other in others)
 
 

@@ -94,7 +94,14 @@ def named(source: str) -> Iterator[str]:
     yield from (module for module in re.findall(r'"(stagescope(?:\.\w+)+):\w+"', text) if module in MODULES)
 
 
-NAMED = {name: set(named(path.read_text())) for name, path in MODULES.items()}
+def stubbed(path: Path) -> Iterator[str]:
+    """Modules that the stub of a paper names, to be loaded when they are used."""
+    stub, package = path.with_suffix(".pyi"), name_of(path)
+    if path.name == "__init__.py" and path.parent.parent == ROOT / "papers" and stub.is_file():
+        yield from (f"{package}.{module}" for module in re.findall(r"^from \.([\w.]+) import", stub.read_text(), re.MULTILINE))
+
+
+NAMED = {name: {*named(path.read_text()), *stubbed(path)} for name, path in MODULES.items()}
 
 
 def part(module: str) -> str:
@@ -187,6 +194,7 @@ def test_what_is_named_as_text_keeps_the_rules_too():
 
 def test_names_as_text_are_seen():
     assert "stagescope.papers.scan_snap.loss" in NAMED["stagescope.papers.scan_snap.study"]
+    assert "stagescope.papers.scan_snap.setup" in NAMED["stagescope.papers.scan_snap"]
     assert sum(map(len, NAMED.values())) > 40
 
 

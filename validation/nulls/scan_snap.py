@@ -181,10 +181,17 @@ def _with(run: Run, z: np.ndarray) -> Run:
 
 def _distinct(run: Run) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """For every class the row of its query in Z, the columns of its distinct tokens, and their P(l|n)."""
+    return [(row, own, table[own]) for row, _, own, table in _tokens(run)]
+
+
+def _tokens(run: Run) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """For every class the row of its query in Z, the columns of its common and of its distinct tokens, and P(l|n) of all."""
     law = law_of(run)
-    common, table = law.process.common_in(law.model.keys), law.process.table(law.model.keys)
-    owned = [np.flatnonzero((table[n] > 0) & ~common[n]) for n in range(len(table))]
-    return [(int(row), own, table[n, own]) for n, (row, own) in enumerate(zip(law.rows["query"], owned, strict=True))]
+    common, tables = np.isin(law.model.keys, sorted(law.process.common)), law.process.table(law.model.keys)
+    return [
+        (int(row), np.flatnonzero((table > 0) & common), np.flatnonzero((table > 0) & ~common), table)
+        for row, table in zip(law.rows["query"], tables, strict=True)
+    ]
 
 
 def _walk(seed: int) -> Run:
@@ -200,12 +207,9 @@ def _walk(seed: int) -> Run:
 
 def _permuted_columns(run: Run, random: Random) -> Run:
     """Scores of each query given to other tokens: a common token gets those of a distinct one, distinct ones are reordered."""
-    law = law_of(run)
-    common, table = law.process.common_in(law.model.keys), law.process.table(law.model.keys)
     z = np.array(run.params["Z"])
-    for n, row in enumerate(law.rows["query"]):
-        shared, own = np.flatnonzero(common[n]), np.flatnonzero((table[n] > 0) & ~common[n])
-        ranked = own[np.argsort(-table[n, own], kind="stable")]  # the most frequent distinct token gets the least growth
+    for row, shared, own, table in _tokens(run):
+        ranked = own[np.argsort(-table[own], kind="stable")]  # the most frequent distinct token gets the least growth
         given = np.concatenate([ranked[::-1], shared])
         got = np.concatenate([shared, ranked]) if random.random() < 0.5 else np.concatenate([ranked, shared])
         z[:, row, got] = run.params["Z"][:, row, given]

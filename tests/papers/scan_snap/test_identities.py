@@ -38,7 +38,7 @@ def test_row_sums_are_conserved(options):
 def test_row_sums_are_conserved_in_single_precision():
     """About 100 roundings of 6e-8."""
     run = ss.run_study("scan-snap", optimizer="heavy-ball", length=128, precision="float32")
-    assert row_sum_drift(run, law_of(run).model) <= 1e-5
+    assert 1e-9 < row_sum_drift(run, law_of(run).model) <= 1e-5
 
 
 def test_row_sums_are_conserved_on_a_text(tmp_path):

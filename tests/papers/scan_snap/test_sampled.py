@@ -146,13 +146,10 @@ def test_a_step_in_float32_from_logits_of_hundreds():
         np.testing.assert_allclose(moved[1], moved[0], atol=1e-3 * np.abs(moved[0]).max(), rtol=0)
 
 
-def test_a_run_in_float32_does_not_depend_on_its_frames_and_is_read_as_one():
+def test_a_run_in_float32_does_not_depend_on_its_frames():
     options = {"optimizer": "heavy-ball", "length": 16, "batch": 8, "steps": 40, "precision": "float32", "progress": False}
     every, few = (ss.run_study("scan-snap", record=record, frames=5, **options) for record in ("every-step", "uniform"))
     np.testing.assert_array_equal(few.params["Y"], every.params["Y"][few.step])
-    row = {row.tag: row for row in ss.check(every)}["SnS:lemma-1"]
-    assert row.verdict == "confirmed"
-    assert 1e-9 < row.measured < row.tolerance
     with pytest.raises(ss.InputError, match="gd and heavy-ball"):
         ss.run_study("scan-snap", **{**options, "optimizer": "adam"})
     with pytest.raises(ss.InputError, match="length"):

@@ -9,6 +9,11 @@ from stagescope.papers.scan_snap.observables import Supports
 from stagescope.papers.scan_snap.process import SequenceClass
 
 
+def common_in(process, keys):
+    """Which entries of the table of laws belong to common tokens."""
+    return np.isin(keys, sorted(process.common)) & (process.table(keys) > 0)
+
+
 def unequal() -> ss.SequenceClasses:
     """Classes of different sizes whose tokens are not in order; two of them share a query."""
     made = (
@@ -30,12 +35,12 @@ def test_entries_agree_with_dense_matrices(process):
     dense = attention(z[:, law.rows["query"]], np.broadcast_to(table, (5, *table.shape)))
     found = on.attention(z[:, on.row, on.key])
     np.testing.assert_array_equal(on.dense(on.chance), table)
-    np.testing.assert_array_equal(on.dense(on.common), process.common_in(law.model.keys))
+    np.testing.assert_array_equal(on.dense(on.common), common_in(process, law.model.keys))
     np.testing.assert_allclose(on.dense(found), dense, rtol=1e-13)
     dense_features = features(z[:, law.rows["query"]], np.broadcast_to(table, (5, *table.shape)))
     np.testing.assert_allclose(on.dense(on.features(found)), dense_features, rtol=1e-13)
     np.testing.assert_array_equal(on.key[on.argtops(found[0])], dense[0].argmax(axis=1))
-    own = np.where(process.common_in(law.model.keys), 0.0, dense)
+    own = np.where(common_in(process, law.model.keys), 0.0, dense)
     share = own / own.sum(axis=2, keepdims=True)
     np.testing.assert_allclose(on.entropy(found), -np.sum(share * np.log(np.where(share > 0, share, 1)), axis=2), atol=1e-13)
 

@@ -61,31 +61,24 @@ def _changes(curves: ClassAttention) -> np.ndarray:
     return curves.z[-1] - curves.z[0]
 
 
-def _grown(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Change of every score since the start and its error, in units of the largest change (entries,).
-
-    Without batches there is no error. With batches there are two: the spread over other batches, and the bias of contexts of
-    L tokens. A token that a context shows L P(l|n) times has f_l^2 / (L P(l|n)) of the pull as bias, against a growth of
-    kappa f^2 of the winner.
-    """
-    mean, error = evidence.spread(_changes)
-    largest = float(np.max(np.abs(mean)))
-    if evidence.sampled:
-        on, length = evidence.curves.supports, evidence.run.spec["field"]["length"]
-        top = on.tops(np.where(on.common, 0.0, on.chance))
-        kappa = evidence.leverage(-1, evidence.curves.winners)
-        error = np.hypot(error, largest * on.chance / (top**2 * length * kappa)[on.of])
-    return mean / largest, error / largest
-
-
 def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Comparison:
-    """Whether the scores of some tokens move one way only: at every frame without batches, by the end with batches."""
+    """Whether the scores of some tokens move one way only: at every frame without batches, by the end with batches.
+
+    Changes and errors are in units of the largest change. Without batches there is no error. With batches there are two: the
+    spread over other batches, and the bias of contexts of L tokens. A token that a context shows L P(l|n) times has
+    f_l^2 / (L P(l|n)) of the pull as bias, against a growth of kappa f^2 of the winner.
+    """
     if evidence.still:
         return not_moved(0.0, LIMITS.sign)
-    curves = evidence.curves
+    curves, unit = evidence.curves, "of the largest change of a score"
     if evidence.sampled:
-        change, error = _grown(evidence)
-        tolerance = LIMITS.batch_sign
+        mean, spread = evidence.spread(_changes)
+        largest = float(np.max(np.abs(mean)))
+        on, length = curves.supports, evidence.run.spec["field"]["length"]
+        top = on.tops(np.where(on.common, 0.0, on.chance))
+        kappa = evidence.leverage(-1, curves.winners)
+        error = np.hypot(spread, largest * on.chance / (top**2 * length * kappa)[on.of])
+        change, error, tolerance = mean / largest, error / largest, LIMITS.batch_sign
     else:
         moves = (curves.dz if evidence.is_flow else curves.z - curves.z[:1])[1:]
         largest = np.max((curves.fastest if evidence.is_flow else curves.farthest)[1:])
@@ -95,8 +88,7 @@ def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Co
     holds = True if np.all(wrong + error <= tolerance) else False if np.any(wrong - error > tolerance) else None
     worst = int(np.argmax(wrong - error if holds is False else wrong + error))  # the token shown is the one that decides
     moved = max(0.0, float(wrong[worst]))
-    reason = f"of {len(wrong)} {what} the worst moves the wrong way by {moved:.2g} of the largest change of a score"
-    unit = "of the largest change of a score"
+    reason = f"of {len(wrong)} {what} the worst moves the wrong way by {moved:.2g} {unit}"
     return Comparison(0.0, moved, tolerance, holds, reason, measured_error=float(error[worst]), unit=unit)
 
 
@@ -189,16 +181,12 @@ def _snap_regime(evidence: Evidence) -> Regime:
     return regime_of((share - error >= level, f"{said}; {level:.0%} are not certain"), holds=said)
 
 
-def _behind(curves: ClassAttention) -> float:
-    return float(curves.behind[-1])
-
-
 def _snap(evidence: Evidence) -> Comparison:
     """The share of the way that attention has gone by the end; it must have moved, and passed the peak of its speed."""
     level, unit = LEVELS.snap_behind, "of the way to ten times this time"
     if not evidence.material:
         return undecided(f"only {evidence.curves.moved[-1]:.2g} of all attention has moved", f">= {level:g}", "bound")
-    share, error = map(float, evidence.spread(_behind))
+    share, error = map(float, evidence.spread(lambda curves: curves.behind[-1]))
     holds = True if share - error >= level else False if share + error < level else None
     since_when = evidence.events["snap"].time
     if holds and since_when is None:
@@ -223,16 +211,12 @@ def _settled_regime(evidence: Evidence) -> Regime:
     )
 
 
-def _shares(curves: ClassAttention, frame: int) -> np.ndarray:
-    """Attention of a frame, renormalised on the distinct tokens of each class (entries,)."""
-    own = curves.c[frame] * ~curves.supports.common
-    return own / curves.supports.sums(own)[curves.supports.of]
-
-
 def _last_decade(curves: ClassAttention) -> float:
     """Share of the attention on distinct tokens that changed places in the last decade of time, mean over classes."""
-    early = int(np.argmin(np.abs(curves.time - curves.time[-1] / 10)))
-    return float(curves.supports.sums(np.abs(_shares(curves, -1) - _shares(curves, early))) @ curves.prior) / 2
+    on, early = curves.supports, int(np.argmin(np.abs(curves.time - curves.time[-1] / 10)))
+    own = curves.c[[early, -1]] * ~on.common
+    before, after = own / on.sums(own)[:, on.of]
+    return float(on.sums(np.abs(after - before)) @ curves.prior) / 2
 
 
 def _fixed(evidence: Evidence) -> Comparison:
@@ -254,17 +238,16 @@ def _several_regime(evidence: Evidence) -> Regime:
     )
 
 
-def _lost(curves: ClassAttention) -> float:
-    """Share of the entropy on distinct tokens that is lost since the start: 0 at the start, 1 if one token takes all."""
-    entropy = curves.mean(curves.entropy)
-    return float(1 - entropy[-1] / entropy[0])
-
-
 def _several(evidence: Evidence) -> Comparison:
     """The loss of entropy, and what another decade of time like the last one would add as its error."""
-    curves, level = evidence.curves, LIMITS.half
-    measured, noise = map(float, evidence.spread(_lost))
-    entropy = curves.mean(curves.entropy)
+
+    def lost(curves: ClassAttention) -> float:
+        """Share of the entropy on distinct tokens that is lost since the start: 1 if one token takes all."""
+        entropy = curves.mean(curves.entropy)
+        return float(1 - entropy[-1] / entropy[0])
+
+    level, (measured, noise) = LIMITS.half, map(float, evidence.spread(lost))
+    entropy = evidence.curves.mean(evidence.curves.entropy)
     last = abs(evidence.at(entropy, evidence.end / 10) - entropy[-1]) / entropy[0]
     error = float(np.hypot(noise, last))
     left = float(np.exp(entropy[-1]))

@@ -45,8 +45,7 @@ def growth_factors(numbers: Numbers) -> Drawing:
             axis.plot(curve["t"], curve[kind], color=color, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
             height = float(np.interp(curve["t0"], curve["t"], curve[kind]))
             axis.plot(curve["t0"], height, "o", color=color, ms=5, mec="white")
-        axis.set_title(title)
-        axis.set_xlabel("t")
+        axis.set(title=title, xlabel="t")
     axes[0].set_ylabel(r"$\chi_l(t)$")
     axis = numbers["axis"]
     drawing.suptitle(
@@ -95,8 +94,7 @@ def adam(numbers: Numbers) -> Drawing:
         place = np.arange(len(panel["share"]))
         ink = [COLORS[1] if i == panel["top"] else COLORS[0] for i in place]
         axis.bar(place, panel["share"], yerr=panel["spread"], color=ink, error_kw={"lw": 0.8, "ecolor": "#555555"})
-        axis.set_title(f"Adam, rate {panel['lr']:g}: token {panel['top']} leads")
-        axis.set_xlabel("distinct token, rare to frequent")
+        axis.set(title=f"Adam, rate {panel['lr']:g}: token {panel['top']} leads", xlabel="distinct token, rare to frequent")
         axis.set_xticks(place)
         axis.grid(axis="x", visible=False)
     axes[0].set_ylabel("share of attention\non distinct tokens")
@@ -116,8 +114,7 @@ def entropy_grid(numbers: Numbers) -> Drawing:
         axis.set_xscale("log")
         axis.set_xticks([float(ratio) for ratio in ratios], ratios)
         axis.minorticks_off()
-        axis.set_title(f"{last} quer{'y' if last == '1' else 'ies'}, {2 * int(last)} classes")
-        axis.set_xlabel(r"$\eta_Y/\eta_Z$")
+        axis.set(title=f"{last} quer{'y' if last == '1' else 'ies'}, {2 * int(last)} classes", xlabel=r"$\eta_Y/\eta_Z$")
     axes[0].set_ylabel("entropy on distinct tokens")
     handles = [Line2D([], [], color=color, label=rf"$\eta_Z$ = {rate_z}") for color, rate_z in zip(COLORS, rates, strict=False)]
     handles += [Line2D([], [], color="k", marker="o", ms=4, label="this package, mean of 10 seeds")]
@@ -136,9 +133,9 @@ def discrete(numbers: Numbers) -> Drawing:
             shown = np.unique(np.geomspace(1, len(curve["discrete"]) - 1, 25).astype(int))
             axis.plot(shown, np.array(curve["discrete"])[shown], "o", ms=3.5, color=color, mfc="none", mew=0.9)
         worst = max(curve["gap_over_bound"][1] for curve in panel["curves"])
-        axis.set_title(f"M = {panel['M']:,}: largest excess {worst:.0%} of $2\\eta_Y/M$")
-        axis.set_xlabel("t (steps of size 1)")
-        axis.set_xscale("log")
+        axis.set(
+            title=f"M = {panel['M']:,}: largest excess {worst:.0%} of $2\\eta_Y/M$", xlabel="t (steps of size 1)", xscale="log"
+        )
         axis.legend(title="line: flow, circles: steps", title_fontsize=8, loc="upper left")
     axes[0].set_ylabel("h")
     return drawing
@@ -149,8 +146,7 @@ def common_growth(numbers: Numbers) -> Drawing:
     for axis, panel in zip(axes, numbers["panels"], strict=True):
         for rank, curve in enumerate(panel["curves"]):
             axis.plot(panel["t"], curve["B"], color=_ramp(rank / len(panel["curves"])), label=rf"$\eta_Z$ = {curve['rate_z']:g}")
-        axis.set_title(rf"$\nu = \eta_Y/\eta_Z$ = {panel['nu']:g}, M = {panel['M']:,}")
-        axis.set_xlabel("t")
+        axis.set(title=rf"$\nu = \eta_Y/\eta_Z$ = {panel['nu']:g}, M = {panel['M']:,}", xlabel="t")
     axes[0].set_ylabel("$B(t)$, fall of the common token")
     drawing.suptitle("Closed form with the corrected constant: B(t) = 1/4 ln(1 + 4 Γ/C0), K = 1, C0 = 1")
     axes[0].legend()
@@ -167,10 +163,12 @@ def recall(numbers: Numbers) -> Drawing:
                 axis.plot(numbers["thresholds_times_M"], panel["recall"][f"{rate_z}|{ratio}"], dash, color=color)
         axis.axvline(1, color=GREY, lw=0.9)
         axis.text(1.06, 0.03, "1/M", color=GREY)
-        axis.set_xscale("log")
-        axis.set_ylim(0, 1.04)
-        axis.set_title(f"{2 * panel['num_last']} classes, M = {panel['M']}")
-        axis.set_xlabel("threshold on attention, in units of 1/M")
+        axis.set(
+            xscale="log",
+            ylim=(0, 1.04),
+            title=f"{2 * panel['num_last']} classes, M = {panel['M']}",
+            xlabel="threshold on attention, in units of 1/M",
+        )
     axes[0].set_ylabel("distinct tokens above it")
     handles: list[Any] = [Line2D([], [], color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, rates, strict=False)]
     handles += [Line2D([], [], color="k", ls=dash, label=rf"$\eta_Y/\eta_Z$ = {ratio}") for ratio, dash in styles.items()]
@@ -186,12 +184,12 @@ def finite_step(numbers: Numbers) -> Drawing:
             curve["rate"], curve["heavy_ball"], "o-", color=color, label=rf"heavy ball, $\eta_Y/\eta_Z$ = {curve['ratio']:g}"
         )
         axis.axhline(curve["flow"], color=color, ls="--", lw=1.1)
-    axis.set_xscale("log")
-    axis.set_xlabel(r"rate $\eta_Z$ of the steps (fewer steps at larger rates, same effective time)")
-    axis.set_ylabel("final entropy on distinct tokens")
-    axis.set_title(
-        "Equal effective time at different rates: the flow (dashed) does not change,\n"
-        "finite steps do; larger steps end sparser at $\\eta_Y = \\eta_Z$"
+    axis.set(
+        xscale="log",
+        xlabel=r"rate $\eta_Z$ of the steps (fewer steps at larger rates, same effective time)",
+        ylabel="final entropy on distinct tokens",
+        title="Equal effective time at different rates: the flow (dashed) does not change,\n"
+        "finite steps do; larger steps end sparser at $\\eta_Y = \\eta_Z$",
     )
     axis.legend()
     return drawing
@@ -253,12 +251,9 @@ def maps(numbers: Numbers) -> Drawing:
     for name, curve in numbers["curves"].items():
         sparse.plot(curve["step"], curve["entropy"], color=inks[name], label=last[name])
         moving.plot(curve["motion"]["step"], curve["motion"]["variation"], color=inks[name], label=last[name])
-    moving.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
-    moving.text(0, FREEZE.variation * 0.92, "frozen", color=GREY, va="top", fontsize=8)
-    _log_axis(moving)
+    _motion_axis(moving, 0, "left")
     sparse.set_ylim(bottom=0)
     sparse.set_ylabel("entropy of held-out attention (nats)")
-    moving.set_ylabel(f"total variation per {INTERVAL} steps")
     for axis in (sparse, moving):
         axis.set_xlabel("step")
     sparse.legend()
@@ -281,12 +276,9 @@ def entropies(numbers: Numbers) -> Drawing:
         axis.set_xticks(rates)
     left.axhline(np.mean(rows[0]["start"]), color=GREY, lw=0.9, ls="--")
     left.text(rates[-1], np.mean(rows[0]["start"]), "at the start", color=GREY, ha="right", va="bottom", fontsize=8)
-    right.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
-    right.text(rates[-1], FREEZE.variation, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
-    _log_axis(right)
+    _motion_axis(right, rates[-1])
     left.set_ylim(bottom=0)
     left.set_ylabel("entropy of held-out attention (nats)")
-    right.set_ylabel(f"total variation per {INTERVAL} steps")
     left.plot([], [], "D", color="k", mfc="white", label=f"decaying to {decayed[0]['decay']:.0%}" if decayed else "decaying")
     left.legend()
     drawing.suptitle("Larger constant rates end sparser, and attention keeps moving; under decay entropy rises again")
@@ -305,10 +297,7 @@ def topics(numbers: Numbers) -> Drawing:
     middle.set_ylim(bottom=0)
     middle.set_ylabel("held-out attention on types")
     right.plot(numbers["motion"]["step"], numbers["motion"]["variation"], color=COLORS[1])
-    right.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
-    right.text(numbers["step"][-1], FREEZE.variation, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
-    _log_axis(right)
-    right.set_ylabel(f"total variation per {INTERVAL} steps")
+    _motion_axis(right, numbers["step"][-1])
     for axis in (middle, right):
         axis.set_xlabel("step, constant rate")
         for name in ("prior", "snap"):
@@ -320,9 +309,11 @@ def topics(numbers: Numbers) -> Drawing:
     return drawing
 
 
-def _log_axis(axis: Any) -> None:
-    """A logarithmic axis with plain numbers."""
-    axis.set_yscale("log")
+def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
+    """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
+    axis.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
+    axis.text(x, FREEZE.variation, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
+    axis.set(yscale="log", ylabel=f"total variation per {INTERVAL} steps")
     low, high = axis.get_ylim()
     ticks = [tick for decade in (0.001, 0.01, 0.1, 1.0) for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]
     axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -346,7 +337,6 @@ def _scores(axis: Any, types: Numbers) -> None:
             taken.append((float(distinctness[i]), float(score[i])))
     axis.axhline(0, color="k", lw=0.6)
     axis.margins(x=0.1)
-    axis.set_xlabel("distinctness KL(next | type || next), nats")
-    axis.set_ylabel("score $z_l$ at the end")
+    axis.set(xlabel="distinctness KL(next | type || next), nats", ylabel="score $z_l$ at the end")
     handles = [Line2D([], [], marker="o", ls="", color=color, ms=4) for color in ("#333333", COLORS[0], "#c8c8c8")]
     axis.legend(handles, ["common", "distinct", "neither"], loc="lower right")

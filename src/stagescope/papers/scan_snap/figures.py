@@ -30,6 +30,8 @@ from stagescope.papers.scan_snap.text.observables import (
 from stagescope.progress import Progress
 from stagescope.views.figure import Figure, Numbers, rounded
 
+_PUBLISHED = published("stagescope.papers.scan_snap")
+
 
 def overview(progress: Progress) -> Numbers:
     """Figure 2, drawn from data: attention of a class before, during and after the scan."""
@@ -65,7 +67,7 @@ def axis_of_figure_three() -> dict[str, float]:
 
     chi <= e^{2B} = (1 + 4 Gamma/C0)^(1/2), and C0 >= K/(K-1) because p_c <= rho0; Gamma is proportional to eta_Z.
     """
-    reached, classes, outputs = published("stagescope.papers.scan_snap")["figure_3_axis"].value, 10, 1000
+    reached, classes, outputs = _PUBLISHED["figure_3_axis"].value, 10, 1000
     unit = float(forms.driving(700.0, outputs, classes, 0.5, 1.0)) / classes
     needed = (reached**2 - 1) * forms.start_constant(1.0, 1.0, classes) / 4 / unit
     return {"reaches": reached, "rate_z_needed": needed, "ratio_needed": needed / 0.5}
@@ -82,7 +84,7 @@ def syn_small(progress: Progress) -> Numbers:
         at_99 = [float(values[99]) for values in entropies]
         panel |= {"entropy": rounded(entropies), "entropy_at_99": [float(np.mean(at_99)), float(np.std(at_99))]}
         panels.append(panel)
-    authors = published("stagescope.papers.scan_snap")["figure_4_authors"]
+    authors = _PUBLISHED["figure_4_authors"]
     return {"panels": panels, "published": {"1": authors.value}, "published_source": authors.source}
 
 
@@ -140,7 +142,7 @@ def entropy_grid(progress: Progress) -> Numbers:
         for i, rate_z in enumerate(MEDIUM_Z):
             for j, ratio in enumerate(MEDIUM_RATIO):
                 cells[f"{last}|{rate_z}|{ratio}"] = rounded([blocks[i, j].mean(), blocks[i, j].std()])
-    theirs = published("stagescope.papers.scan_snap")["figure_6_entropy"]
+    theirs = _PUBLISHED["figure_6_entropy"]
     gaps = [abs(cells[name][0] - mean) for name, (mean, _) in theirs.value.items()]
     facts = {"mean_abs_difference": float(np.mean(gaps)), "largest_difference": float(np.max(gaps))}
     return {**facts, "cells": cells, "published": theirs.value, "published_source": theirs.source}

@@ -285,31 +285,24 @@ class PairwiseSampled(Pairing, Objective):
         inverse_table(prior, class_upper, class_guide)
         return start, upper, guide, class_upper, class_guide
 
-    @property
-    def _columns_of_classes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.kernel_arguments[2], self.rows["query"], self.rows["target"]
-
     def fused(self, layout: Layout, decay: float, lr: Mapping[str, float]) -> Steps:
         """Momentum SGD: one kernel call for many steps."""
-        return self._steps(layout, decay, lr, self.seed)
-
-    def _steps(self, layout: Layout, decay: float, lr: Mapping[str, float], seed: int) -> Steps:
-        sizes, rates = (seed, self.length, self.batch), (decay, lr["Y"], lr["Z"])
+        sizes, rates = (self.seed, self.length, self.batch), (decay, lr["Y"], lr["Z"])
+        places = self.tables, (self.kernel_arguments[2], self.rows["query"], self.rows["target"])
 
         def double(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
             from stagescope.papers.scan_snap.sampled_kernel import heavy_ball
 
             now, pull = layout.unpack(theta), layout.unpack(memory)
-            blocks = (now["Y"], now["Z"], pull["Y"], pull["Z"])
-            return heavy_ball(*blocks, first, count, *sizes, self.tables, self._columns_of_classes, *rates)
+            return heavy_ball(now["Y"], now["Z"], pull["Y"], pull["Z"], first, count, *sizes, *places, *rates)
 
         def single(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
             from stagescope.papers.scan_snap.sampled_kernel import heavy_ball_single, padded
 
             given = [layout.unpack(vector)[name] for vector in (theta, memory) for name in ("Y", "Z")]
-            y, z, my, mz = blocks = [padded(block) if n % 2 == 0 else block.astype(np.float32) for n, block in enumerate(given)]
-            places, single_rates = (self.tables, self._columns_of_classes), (np.float32(rate) for rate in rates)
-            taken = heavy_ball_single(y, z, my, mz, given[0].shape[1], first, count, *sizes, *places, *single_rates)
+            blocks = [padded(block) if n % 2 == 0 else block.astype(np.float32) for n, block in enumerate(given)]
+            outputs, single_rates = given[0].shape[1], map(np.float32, rates)
+            taken = heavy_ball_single(*blocks, outputs, first, count, *sizes, *places, *single_rates)
             for before, after in zip(given, blocks, strict=True):
                 before[:] = after[:, : before.shape[1]]
             return taken
@@ -325,7 +318,8 @@ class PairwiseSampled(Pairing, Objective):
             start = self.model.init(seed, scale)
             layout = Layout.of(start)
             theta = layout.pack(start)
-            advance = self._steps(layout, decay, {"Y": float(rate_y), "Z": float(rate_z)}, seed)
+            problem = self.model_copy(update={"seed": seed})
+            advance = problem.fused(layout, decay, {"Y": float(rate_y), "Z": float(rate_z)})
             taken.append(advance(theta, np.zeros_like(theta), 0, steps))
             ends.append(layout.unpack(theta))
         y, z = (np.stack([end[name] for end in ends]) for name in ("Y", "Z"))

@@ -7,6 +7,7 @@ entry, not one for every class and token.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -246,8 +247,15 @@ def class_attention(run: Run) -> ClassAttention:
         (400, 2)
     """
     law = law_of(run)
-    frames = (run.at(frame) for frame in range(run.frames))
-    return follow(law, run.spec["dynamics"], run.clock, zip(run.time, frames, strict=True), lambda: read_frames(law, run))
+
+    def readout() -> Readout:
+        reader = Reader(law)
+        for frame in range(run.frames):
+            reader.see(run.at(frame))
+        return reader.readout
+
+    frames = ((time, run.at(frame)) for frame, time in enumerate(run.time))
+    return follow(law, run.spec["dynamics"], run.clock, frames, readout)
 
 
 def follow(
@@ -263,12 +271,17 @@ def follow(
     for time, params in frames:
         first = np.array(params["Z"]) if first is None else first
         if not times and dynamics["type"] == "GradientFlow":
-            flow = _scores_velocity(law, dynamics, params)
+            field: Any = law if isinstance(law, Field) else law.field()  # pyright: ignore[reportAttributeAccessIssue]
+            layout = Layout.of(params)
+            rates = {name: dynamics["rates"].get(name, 1.0) for name in layout.names}
+            flow = field.flat(layout, rates), layout, np.empty(layout.size)
         times.append(time)
         z.append(params["Z"][supports.row, supports.key])
         farthest.append(np.max(np.abs(params["Z"] - first)))
         if flow is not None:
-            moved = flow(params)
+            right_hand_side, layout, velocity = flow
+            right_hand_side(layout.pack(params), velocity)
+            moved = layout.unpack(velocity)["Z"]
             dz.append(moved[supports.row, supports.key])
             fastest.append(np.max(np.abs(moved)))
     at, scores = np.array(times, dtype=float), np.array(z)
@@ -286,20 +299,6 @@ def follow(
         fastest=np.array(fastest),
         read=read,
     )
-
-
-def _scores_velocity(law: Pairing, dynamics: Spec, params: Params) -> Callable[[Params], np.ndarray]:
-    """dZ/dt of a flow, from its parameters."""
-    law_of_motion = law if isinstance(law, Field) else law.field()  # pyright: ignore[reportAttributeAccessIssue]
-    layout = Layout.of(params)
-    flat = law_of_motion.flat(layout, {name: dynamics["rates"].get(name, 1.0) for name in layout.names})
-    out = np.empty(layout.size)
-
-    def velocity(params: Params) -> np.ndarray:
-        flat(layout.pack(params), out)
-        return layout.unpack(out)["Z"]
-
-    return velocity
 
 
 class Reader:
@@ -329,11 +328,3 @@ class Reader:
     def readout(self) -> Readout:
         directions, pulls, shares = zip(*self.rows, strict=True)
         return Readout(np.array(directions), np.array(pulls), np.array(shares))
-
-
-def read_frames(law: Pairing, run: Run) -> Readout:
-    """What the classes read from the decoder at every frame of a run."""
-    reader = Reader(law)
-    for frame in range(run.frames):
-        reader.see(run.at(frame))
-    return reader.readout

@@ -195,10 +195,6 @@ class SequenceClasses(Process):
             table[n, [column[token] for token in item.tokens]] = item.probabilities
         return table
 
-    def common_in(self, keys: tuple[int, ...]) -> np.ndarray:
-        """Which entries of `table` belong to common tokens."""
-        return np.isin(keys, sorted(self.common)) & (self.table(keys) > 0)
-
     def label(self, token: int) -> str:
         return self.labels[token] if token < len(self.labels) else str(token)
 

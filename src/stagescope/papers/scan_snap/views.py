@@ -36,7 +36,7 @@ WIDEST = 1200
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Page:
     """The curves of the frames shown, and the names on the page."""
 
     run: Run
@@ -59,6 +59,81 @@ class _Seen:
         label = self.law.process.label
         return tuple(f"{label(item.query)} -> {label(item.target)}" for item in self.law.process.classes)
 
+    def attention(self) -> View:
+        found, attention = self.curves, self.curves.attention
+        cells = np.where(found.common, 1, np.where(found.distinct, 2, 0)).astype(np.uint8)
+        return matrix(
+            "attention",
+            "Class attention",
+            "c_n in the long-sequence limit: row = class (query -> target), column = token of its contexts.",
+            attention,
+            rows=self.classes,
+            columns=self.keys,
+            row_axis="class",
+            column_axis="token",
+            high=largest(attention),
+            marks=Marks(("common token", "distinct token"), cells),
+            frames=self.frames,
+        )
+
+    def _by_class(self, values: np.ndarray, slot: str, title: str, about: str, axis: str, log: bool = False) -> View:
+        """The mean over classes, then each class."""
+        made = [Curve("mean", self.curves.mean(values))]
+        if len(self.classes) > 1:
+            made += many_curves(values, [f"class {name}" for name in self.classes], named=NAMED - 1)
+        return curves(slot, title, about + left_out(len(self.classes), what="classes"), axis, made, log=log, frames=self.frames)
+
+    def common_mass(self) -> View:
+        about = "Attention on tokens that several classes share. It falls during the scan and hardly changes after the snap."
+        return self._by_class(self.curves.common_mass, "common-mass", "Attention on common tokens", about, "attention")
+
+    def attention_speed(self) -> View:
+        about = "Sum of |dc_n/dt| over tokens. It is largest at `peak` and below 10 % of that after `snap`."
+        axis = f"per unit of {self.curves.clock}"
+        return self._by_class(self.curves.speed, "attention-speed", "Speed of attention", about, axis, log=True)
+
+    def entropy_curves(self) -> View:
+        about = "Entropy of class attention on the class's distinct tokens, in nats. Lower is sparser."
+        return self._by_class(self.curves.entropy, "entropy", "Entropy on distinct tokens", about, "nats")
+
+    def tokens(self) -> View:
+        """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
+        found, named, faint = self.curves, [], []
+        on, last = found.supports, np.nan_to_num(found.c[-1])
+        for n, name in enumerate(self.classes[:CLASSES]):
+            entries = np.arange(on.start[n], on.start[n + 1])
+            own = sorted(entries[~on.common[entries]].tolist(), key=lambda entry: -last[entry])
+            for place, entry in enumerate(own):
+                curve = Curve(f"token {self.keys[on.key[entry]]}", found.c[:, entry], f"class {name}", faint=place > 1)
+                (faint if curve.faint else named).append(curve)
+            shared = entries[on.common[entries]]
+            faint += [Curve(f"common {self.keys[on.key[e]]}", found.c[:, e], f"class {name}", faint=True) for e in shared]
+        made = [*named, *faint][:MOST]
+        about = "Attention of each class on its tokens. The two distinct tokens that end strongest are named."
+        more = left_out(len(self.classes), CLASSES, "classes") + left_out(len(named) + len(faint))
+        return curves("tokens", "Attention token by token", about + more, "attention", made, frames=self.frames)
+
+    def scores(self) -> View:
+        label, values = self.law.process.label, np.asarray(self.run.params["Z"])
+        return matrix(
+            "scores",
+            "Attention scores Z",
+            "Before the softmax: row = query, column = token. Scores of distinct tokens grow, those of common tokens fall.",
+            values,
+            rows=tuple(map(label, self.law.model.queries)),
+            columns=self.keys,
+            column_axis="token",
+            signed=True,
+            frames=self.frames,
+        )
+
+    def rows(self) -> View:
+        chosen = slice(0, MOST_POINTS)
+        places, shares = plane(np.asarray(self.run.params["Y"])[:, chosen])
+        about = "Rows of Y in the plane of their largest variance over all frames. Tokens of one class move together."
+        about += left_out(len(self.keys), MOST_POINTS, "tokens")
+        return Points("embedding", "Tokens by their decoder rows", about, places, self.keys[chosen], shares, frames=self.frames)
+
 
 def pairwise_views(reading: Reading) -> list[Maker]:
     """Loss, class attention, common mass, speed, single tokens, scores and decoder."""
@@ -66,18 +141,18 @@ def pairwise_views(reading: Reading) -> list[Maker]:
     law = law_of(run)
     size = len(law.process.classes) * len(law.model.keys) + run.params["Y"][0].size
     some = shown(run, size, OBSERVED)
-    seen = _Seen(some.run, class_attention(some.run), law, some.frames)
+    page = _Page(some.run, class_attention(some.run), law, some.frames)
     return [
         partial(_loss, run, law),
-        partial(_attention, seen),
-        partial(_common_mass, seen),
-        partial(_tokens, seen),
-        partial(_attention_speed, seen),
-        partial(_entropy, seen),
-        partial(_scores, seen),
-        partial(_decoder, run, seen),
+        page.attention,
+        page.common_mass,
+        page.tokens,
+        page.attention_speed,
+        page.entropy_curves,
+        page.scores,
+        partial(_decoder, run, page),
         partial(values_view, run),
-        partial(_rows, seen),
+        page.rows,
         partial(norms_view, run),
         partial(_excess, run, law),
         partial(speed_view, run),
@@ -110,107 +185,24 @@ def _excess(run: Run, law: Pairing) -> View | None:
     return excess_view(_losses(run, law) - floor, "the floor", (Level("uniform prediction", start - floor),))
 
 
-def _attention(seen: _Seen) -> View:
-    found, attention = seen.curves, seen.curves.attention
-    cells = np.where(found.common, 1, np.where(found.distinct, 2, 0)).astype(np.uint8)
-    return matrix(
-        "attention",
-        "Class attention",
-        "c_n in the long-sequence limit: row = class (query -> target), column = token of its contexts.",
-        attention,
-        rows=seen.classes,
-        columns=seen.keys,
-        row_axis="class",
-        column_axis="token",
-        high=largest(attention),
-        marks=Marks(("common token", "distinct token"), cells),
-        frames=seen.frames,
-    )
-
-
-def _by_class(seen: _Seen, values: np.ndarray, slot: str, title: str, about: str, axis: str, log: bool = False) -> View:
-    """The mean over classes, then each class."""
-    made = [Curve("mean", seen.curves.mean(values))]
-    if len(seen.classes) > 1:
-        made += many_curves(values, [f"class {name}" for name in seen.classes], named=NAMED - 1)
-    return curves(slot, title, about + left_out(len(seen.classes), what="classes"), axis, made, log=log, frames=seen.frames)
-
-
-def _common_mass(seen: _Seen) -> View:
-    about = "Attention on tokens that several classes share. It falls during the scan and hardly changes after the snap."
-    return _by_class(seen, seen.curves.common_mass, "common-mass", "Attention on common tokens", about, "attention")
-
-
-def _attention_speed(seen: _Seen) -> View:
-    about = "Sum of |dc_n/dt| over tokens. It is largest at `peak` and below 10 % of that after `snap`."
-    axis = f"per unit of {seen.curves.clock}"
-    return _by_class(seen, seen.curves.speed, "attention-speed", "Speed of attention", about, axis, log=True)
-
-
-def _entropy(seen: _Seen) -> View:
-    about = "Entropy of class attention on the class's distinct tokens, in nats. Lower is sparser."
-    return _by_class(seen, seen.curves.entropy, "entropy", "Entropy on distinct tokens", about, "nats")
-
-
-def _tokens(seen: _Seen) -> View:
-    """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
-    found, named, faint = seen.curves, [], []
-    on, last = found.supports, np.nan_to_num(found.c[-1])
-    for n, name in enumerate(seen.classes[:CLASSES]):
-        entries = np.arange(on.start[n], on.start[n + 1])
-        own = sorted(entries[~on.common[entries]].tolist(), key=lambda entry: -last[entry])
-        for place, entry in enumerate(own):
-            curve = Curve(f"token {seen.keys[on.key[entry]]}", found.c[:, entry], f"class {name}", faint=place > 1)
-            (faint if curve.faint else named).append(curve)
-        shared = entries[on.common[entries]]
-        faint += [Curve(f"common {seen.keys[on.key[e]]}", found.c[:, e], f"class {name}", faint=True) for e in shared]
-    made = [*named, *faint][:MOST]
-    about = "Attention of each class on its tokens. The two distinct tokens that end strongest are named."
-    more = left_out(len(seen.classes), CLASSES, "classes") + left_out(len(named) + len(faint))
-    return curves("tokens", "Attention token by token", about + more, "attention", made, frames=seen.frames)
-
-
-def _scores(seen: _Seen) -> View:
-    label, values = seen.law.process.label, np.asarray(seen.run.params["Z"])
-    return matrix(
-        "scores",
-        "Attention scores Z",
-        "Before the softmax: row = query, column = token. Scores of distinct tokens grow, those of common tokens fall.",
-        values,
-        rows=tuple(map(label, seen.law.model.queries)),
-        columns=seen.keys,
-        column_axis="token",
-        signed=True,
-        frames=seen.frames,
-    )
-
-
-def _decoder(run: Run, seen: _Seen) -> View:
+def _decoder(run: Run, page: _Page) -> View:
     """At most WIDEST rows and columns; with more, a cell is smaller than a pixel."""
     rows, columns = (min(size, WIDEST) for size in run.params["Y"].shape[1:])
     some = shown(run, rows * columns, CELLS)
     values = np.asarray(some.run.params["Y"])[:, :rows, :columns]
-    more = left_out(len(seen.keys), WIDEST, "tokens") + left_out(len(seen.outputs), WIDEST, "outputs")
+    more = left_out(len(page.keys), WIDEST, "tokens") + left_out(len(page.outputs), WIDEST, "outputs")
     return matrix(
         "decoder",
         "Decoder Y",
         "What a token adds to the logit of each output if it has all the attention." + more,
         values,
-        rows=seen.keys[:rows],
-        columns=seen.outputs[:columns],
+        rows=page.keys[:rows],
+        columns=page.outputs[:columns],
         row_axis="token",
         column_axis="output",
         signed=True,
         frames=some.frames,
     )
-
-
-def _rows(seen: _Seen) -> View:
-    chosen = slice(0, MOST_POINTS)
-    places, shares = plane(np.asarray(seen.run.params["Y"])[:, chosen])
-    about = "Rows of Y in the plane of their largest variance over all frames. Tokens of one class move together."
-    about += left_out(len(seen.keys), MOST_POINTS, "tokens")
-    return Points("embedding", "Tokens by their decoder rows", about, places, seen.keys[chosen], shares, frames=seen.frames)
 
 
 # A run of scan and snap in words: its classes, its model, and what happens in each stage.

@@ -70,7 +70,7 @@ class TopicAttention(TextAttention):
     process: TopicWindows
     law: PairwiseWindows
     scores: np.ndarray
-    masses: Masses
+    masses: Masses  # pyright: ignore[reportGeneralTypeIssues]  # always given
 
     @property
     def common_mass(self) -> np.ndarray:
@@ -129,18 +129,20 @@ def _entropy(attention: np.ndarray) -> np.ndarray:
 
 def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     process = law.process
-    held, judge = process.part("held-out"), on_held_out(law)
+    held = process.part("held-out")
     row = [law.model.keys.index(token) for token in process.keys]
     scores = run.params["Z"][:, 0, row]
     common, distinct = process.common[held.key], process.distinct[held.key]
-    sums, moves = [], _Moves(run, lambda frame: attend(held, scores[frame]), len(held))
-    for frame in range(run.frames):
-        attention = moves.see(frame)
+    sums: list[list[float]] = []
+
+    def see(attention: np.ndarray) -> None:
         sums.append([attention[common].sum(), attention[distinct].sum(), _entropy(attention).sum()])
+
+    motion = _motion(run, lambda frame: attend(held, scores[frame]), len(held), see)
     means = np.array(sums).T / len(held)
     return TopicAttention(
-        **_shared(run, process.prior_loss, means[2], moves.motion),
-        held_loss=judge.value(run.at(-1)),
+        **_shared(run, process.prior_loss, means[2], motion),
+        held_loss=on_held_out(law).value(run.at(-1)),
         process=process,
         law=law,
         scores=scores,
@@ -152,36 +154,34 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     """From all rows of attention on held-out windows but the first, which has one token only."""
     judge = held_out(law)
     rows = len(judge.seen) * (law.length - 1)
-    moves = _Moves(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows)
-    entropy = np.array([float(_entropy(moves.see(frame)).sum(axis=2).mean()) for frame in range(run.frames)])
-    shared = _shared(run, law.process.unigram_loss(), entropy, moves.motion)
+    entropy: list[float] = []
+
+    def see(attention: np.ndarray) -> None:
+        entropy.append(float(_entropy(attention).sum(axis=2).mean()))
+
+    motion = _motion(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows, see)
+    shared = _shared(run, law.process.unigram_loss(), np.array(entropy), motion)
     return TextAttention(**shared, held_loss=judge.value(run.at(-1)))
 
 
-class _Moves:
-    """Follows attention from checkpoint to checkpoint; `rows` is the number of queries it is the mean over."""
+def _motion(run: Run, attention: Callable[[int], np.ndarray], rows: int, see: Callable[[np.ndarray], Any]) -> Motion:
+    """How attention moves from checkpoint to checkpoint, mean over `rows` queries; `see` gets the attention of every frame."""
 
-    def __init__(self, run: Run, attention: Callable[[int], np.ndarray], rows: int) -> None:
-        self.attention, self.rows = attention, rows
-        self.frames, self.at = checkpoints(run.step).tolist(), run.time[checkpoints(run.step)]
-        self.end, self.before = attention(self.frames[-1]), self.attention(self.frames[0])
-        self.moved, self.left = [], []
+    def apart(one: np.ndarray, other: np.ndarray) -> float:
+        return 0.5 * float(np.abs(one - other).sum(dtype=float)) / rows
 
-    def see(self, frame: int) -> np.ndarray:
-        """Attention of a frame; frames come one after the other."""
-        found = self.attention(frame)
-        if frame in self.frames:
-            self.moved.append(self._apart(found, self.before))
-            self.left.append(self._apart(found, self.end))
-            self.before = found
-        return found
-
-    def _apart(self, one: np.ndarray, other: np.ndarray) -> float:
-        return 0.5 * float(np.abs(one - other).sum(dtype=float)) / self.rows
-
-    @property
-    def motion(self) -> Motion:
-        return Motion(self.at[:-1], self.at[1:], np.array(self.moved[1:]), np.array(self.left[:-1]))
+    at = checkpoints(run.step)
+    end, before = attention(int(at[-1])), attention(int(at[0]))
+    moved, left = [], []
+    for frame in range(run.frames):
+        now = attention(frame)
+        see(now)
+        if frame in at:
+            moved.append(apart(now, before))
+            left.append(apart(now, end))
+            before = now
+    time = run.time[at]
+    return Motion(time[:-1], time[1:], np.array(moved[1:]), np.array(left[:-1]))
 
 
 def known_windows(tokens: np.ndarray, words: tuple[str, ...], count: int) -> list[int]:

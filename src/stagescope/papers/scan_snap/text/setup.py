@@ -3,9 +3,10 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.options import text_facts
-from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformer, TextTransformerLoss, on_windows
@@ -15,16 +16,30 @@ from stagescope.papers.setup import make_descent
 from stagescope.papers.study import Setup
 
 FINE, MOST_FRAMES = 10, 1000
-"""Frames of topical runs are this many steps apart, further where there would be more frames than that."""
+"""Frames of topical runs are this many steps apart, further where there would be more frames than that.
+
+Frames hold every 50th step: between those the motion of attention is measured.
+"""
 
 
 def text_setup(options: TextSnapOptions, seed: int) -> Setup:
     check_use(options)
-    topical = options.model == "topics"
-    corpus = options.read()
+    topical, corpus = options.model == "topics", options.read()
     what, params, facts = (_topics if topical else _transformer)(options, corpus, seed)
-    facts, apart = {**text_facts(corpus), **facts}, _apart(options)
-    return Setup(what=what, params=params, dynamics=_descent(options), record=Every(n=apart), facts=facts)
+    steps = options.steps or (3000 if topical else 1500)
+    rate = options.lr or (0.01 if options.optimizer == "adam" else 1.0 if topical else 5.0)
+    half_life = None if options.decay is None else steps * math.log(2) / -math.log(options.decay)
+    clip = options.clip if topical else options.clip or 0.5
+    rates = {"Y": options.rate_y, "Z": options.rate_z} if topical else {}
+    if topical and not options.rate_y:
+        raise InputError("--rate-y 0 leaves Y at zero, and then Z never moves: take a rate above 0")
+    return Setup(
+        what=what,
+        params=params,
+        dynamics=make_descent(options, rates=rates, lr=rate, steps=steps, clip=clip, half_life=half_life),
+        record=Every(n=FINE if topical and steps <= FINE * MOST_FRAMES else 5 * FINE),
+        facts={**text_facts(corpus), **facts},
+    )
 
 
 def _topics(options: TextSnapOptions, corpus: TextCorpus, seed: int) -> tuple[Any, Any, dict[str, Any]]:
@@ -32,12 +47,15 @@ def _topics(options: TextSnapOptions, corpus: TextCorpus, seed: int) -> tuple[An
     process = topic_windows(corpus, options.query, options.nexts, topics=options.topics, window=window, least=options.least)
     model = on_windows(process)
     loss = PairwiseWindows(model=model, process=process, batch=options.batch or 256, seed=seed)
-    kinds = {"common": process.common, "distinct": process.distinct}
-    named = {
-        f"{kind}_words": [process.corpus.words[process.keys[i]] for i in where.nonzero()[0]] for kind, where in kinds.items()
+    words = np.array(corpus.words)[list(process.keys)]
+    facts = {
+        "next_words": list(process.nexts),
+        "train_windows": len(process.part("train")),
+        "held_out_windows": len(process.part("held-out")),
+        "common_words": words[process.common].tolist(),
+        "distinct_words": words[process.distinct].tolist(),
     }
-    windows = {f"{part.replace('-', '_')}_windows": len(process.part(part)) for part in ("train", "held-out")}
-    return loss, model.init(), {"next_words": list(process.nexts), **windows, **named}
+    return loss, model.init(), facts
 
 
 def _transformer(options: TextSnapOptions, corpus: TextCorpus, seed: int) -> tuple[Any, Any, dict[str, Any]]:
@@ -47,23 +65,3 @@ def _transformer(options: TextSnapOptions, corpus: TextCorpus, seed: int) -> tup
     model = TextTransformer(vocab=corpus.vocab, length=length, width=options.width, hidden=hidden, places=options.places)
     loss = TextTransformerLoss(model=model, process=corpus, length=length, batch=options.batch or 20, seed=seed)
     return loss, model.init(seed), {}
-
-
-def _steps(options: TextSnapOptions) -> int:
-    return options.steps or (3000 if options.model == "topics" else 1500)
-
-
-def _descent(options: TextSnapOptions) -> Descent:
-    topical, steps = options.model == "topics", _steps(options)
-    rate = options.lr or (0.01 if options.optimizer == "adam" else 1.0 if topical else 5.0)
-    half_life = None if options.decay is None else steps * math.log(2) / -math.log(options.decay)
-    clip = options.clip if topical else options.clip or 0.5
-    rates = {"Y": options.rate_y, "Z": options.rate_z} if topical else {}
-    if topical and not options.rate_y:
-        raise InputError("--rate-y 0 leaves Y at zero, and then Z never moves: take a rate above 0")
-    return make_descent(options, rates=rates, lr=rate, steps=steps, clip=clip, half_life=half_life)
-
-
-def _apart(options: TextSnapOptions) -> int:
-    """Steps between frames, which hold every 50th step: between those the motion of attention is measured."""
-    return FINE if options.model == "topics" and _steps(options) <= FINE * MOST_FRAMES else 5 * FINE

@@ -45,7 +45,7 @@ KINDS = ("common type", "distinct type")
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _TopicPage:
     """The curves of the frames shown."""
 
     run: Run
@@ -80,6 +80,127 @@ class _Seen:
         found = [sorted(np.flatnonzero(self.kinds == kind), key=lambda i: -last[i])[: SIZES.types] for kind in (1, 2)]
         return np.array([*found[0], *found[1]], dtype=int)
 
+    def topic_loss(self) -> View:
+        found, law = self.curves, self.curves.law
+        judge = PairwiseWindows(model=law.model, process=law.process, part="held-out")
+        levels = (_uniform(law.model.vocab), Level("prior of the next words", found.prior_loss))
+        words = ", ".join(found.process.nexts)
+        about = f"Cross-entropy of the word after “{found.process.query}” in nats; next words: {words}. The prior is the "
+        about += "least loss without a window. Where the held-out loss rises again, the model fits noise of the training windows."
+        made = [Curve("loss", found.loss), Curve("held-out loss", judge.values(self.run.params))]
+        return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=self.frames)
+
+    def masses(self) -> View:
+        found = self.curves
+        made = [Curve("common types", found.common_mass), Curve("distinct types", found.distinct_mass)]
+        counts = int(found.process.common.sum()), int(found.process.distinct.sum())
+        about = f"Attention of held-out windows on the {counts[0]} common and the {counts[1]} distinct types; some may be both."
+        about += " Attention on common types first rises, because the prior is learned through them; then it falls."
+        levels = [Level("twice the start, distinct types", 2 * float(found.distinct_mass[0]))]
+        return curves(
+            "masses", "Attention on common and distinct types", about, "attention", made, levels=levels, frames=self.frames
+        )
+
+    def attention_map(self) -> View:
+        chosen, values = self.mapped, self.attention
+        rest = values.sum(axis=2) - values[:, :, chosen].sum(axis=2)
+        cells = np.tile(np.append(self.kinds[chosen], 0), (values.shape[1], 1))
+        process = self.curves.process
+        more = f" The {len(chosen)} common and distinct types with most attention at the end, of {len(self.words)} types in all."
+        return matrix(
+            "attention",
+            "Class attention",
+            "c_n, the mean over the training windows of each class:"
+            f" row = next word after “{process.query}”, column = type.{more}",
+            np.concatenate([values[:, :, chosen], rest[:, :, None]], axis=2),
+            rows=process.nexts,
+            columns=(*(self.words[i] for i in chosen), "all others"),
+            row_axis="next word",
+            column_axis="type",
+            high=largest(values[:, :, chosen]) if len(chosen) else 1.0,
+            marks=Marks(KINDS, cells),
+            frames=self.frames,
+        )
+
+    def strongest(self) -> View:
+        """For each class, the type that ends with most attention; common types are left out."""
+        last, made = np.where(self.curves.process.common, 0.0, self.attention[-1]), []
+        for n, word in enumerate(self.curves.process.nexts[:MOST]):
+            top = int(np.argmax(last[n]))
+            made.append(Curve(f"{word}: {self.words[top]}", self.attention[:, n, top], f"next word {word}"))
+        about = "For each next word, the type that ends with most attention; common types are left out. Names: “next word: type”."
+        return curves("tokens", "The strongest type of each next word", about, "attention", made, frames=self.frames)
+
+    def scores(self) -> View:
+        """The highest scores and the lowest of common types by name; other types are drawn faintly behind them."""
+        found, kinds = self.curves.scores, self.kinds
+        order = np.argsort(-found[-1])
+        common = [i for i in order[::-1] if self.curves.process.common[i]]
+        named = [*order[: SIZES.named], *(i for i in common[: SIZES.named] if i not in order[: SIZES.named])]
+        rest = [i for i in order if i not in named]
+        behind = rest[:: max(1, len(rest) // (MOST - len(named)))][: MOST - len(named)]
+        family = ("types that are neither", "common types", "distinct types")
+        first = [Curve(self.words[i], found[:, i], family[kinds[i]]) for i in named]
+        made = [*first, *(Curve(self.words[i], found[:, i], family[kinds[i]], faint=True) for i in behind)]
+        ends = f"the {SIZES.named} highest, and the {SIZES.named} lowest of common types"
+        about = f"z_l, before the softmax. By name: {ends}; drawn faintly: {len(behind)} of the other {len(rest)}."
+        about += " Scores of distinct types grow, those of common types fall."
+        return curves("scores", "Scores of types", about, "z", made, frames=self.frames)
+
+    def ranked(self) -> View:
+        """All scores, ordered by distinctness: where the two rank alike, the colour changes steadily from left to right."""
+        process, scores = self.curves.process, self.curves.scores
+        order = np.argsort(-process.distinctness, kind="stable")[: SIZES.ranked]
+        high = largest(scores)
+        about = "z_l of the types, the most distinct first: KL(next | type || next) falls from left to right."
+        return matrix(
+            "ranked",
+            "Scores by distinctness",
+            about + left_out(len(self.words), SIZES.ranked, "types"),
+            scores[:, None, order],
+            rows=(process.query,),
+            columns=tuple(self.words[i] for i in order),
+            column_axis="type",
+            low=-high,
+            high=high,
+            marks=Marks(KINDS, self.kinds[order][None]),
+            frames=self.frames,
+        )
+
+    def decoder(self) -> View:
+        """Y of the types of the attention map, in the same layout: one column for each type, wide enough for its label."""
+        process, model = self.curves.process, self.curves.law.model
+        types = self.mapped if len(self.mapped) else np.argsort(-process.distinctness, kind="stable")[: SIZES.types]
+        row = np.array([model.keys.index(token) for token in process.keys])[types]
+        some = shown(self.run, len(row) * self.run.params["Y"].shape[2], CELLS)
+        values = np.swapaxes(np.asarray(some.run.params["Y"])[:, row], 1, 2)
+        rest = (f"each of {model.rest} others",) if model.rest else ()
+        frames = some.frames if self.frames is None or some.frames is None else self.frames[some.frames]
+        return matrix(
+            "decoder",
+            "Decoder Y",
+            "What a type (column) adds to the logit of each next word (row) if it has all the attention."
+            f" The types are those of class attention, {len(types)} of {len(self.words)}.",
+            values,
+            rows=(*map(process.label, model.outputs), *rest),
+            columns=tuple(self.words[i] for i in types),
+            row_axis="next word",
+            column_axis="type",
+            marks=Marks(KINDS, np.tile(self.kinds[types], (values.shape[1], 1))),
+            signed=True,
+            frames=self.frames if frames is None else frames,
+        )
+
+    def plane(self) -> View:
+        model, process = self.curves.law.model, self.curves.process
+        order = np.argsort(-process.distinctness, kind="stable")[:MOST_POINTS]
+        row = np.array([model.keys.index(token) for token in process.keys])[order]
+        places, shares = plane(np.asarray(self.run.params["Y"])[:, row])
+        about = "Rows of Y in the plane of their largest variance over all frames. Types of one topic move together."
+        about += left_out(len(self.words), MOST_POINTS, "types")
+        labels = tuple(self.words[i] for i in order)
+        return Points("embedding", "Types by their decoder rows", about, places, labels, shares, frames=self.frames)
+
 
 def topic_views(reading: Reading) -> list[Maker]:
     """Loss, attention on common and distinct types, class attention, scores, motion, entropy, decoder."""
@@ -88,114 +209,24 @@ def topic_views(reading: Reading) -> list[Maker]:
     some = shown(run, len(law.process.part("train").key), OBSERVED)
     found = text_attention(some.run)
     assert isinstance(found, TopicAttention)
-    seen = _Seen(some.run, found, some.frames)
+    page = _TopicPage(some.run, found, some.frames)
     return [
-        partial(_topic_loss, seen),
-        partial(_attention, seen),
-        partial(_masses, seen),
-        partial(_strongest, seen),
-        partial(_scores, seen),
-        partial(_ranked, seen),
-        partial(_motion, found, seen.frames),
-        partial(_entropy, found, seen.frames, "types of a window"),
-        partial(_decoder, seen),
-        partial(_plane, seen),
+        page.topic_loss,
+        page.attention_map,
+        page.masses,
+        page.strongest,
+        page.scores,
+        page.ranked,
+        partial(_motion, found, page.frames),
+        partial(_entropy, found, page.frames, "types of a window"),
+        page.decoder,
+        page.plane,
         partial(norms_view, run),
     ]
 
 
 def _uniform(vocab: int) -> Level:
     return Level("uniform prediction, ln M", float(np.log(vocab)))
-
-
-def _topic_loss(seen: _Seen) -> View:
-    found, law = seen.curves, seen.curves.law
-    judge = PairwiseWindows(model=law.model, process=law.process, part="held-out")
-    levels = (_uniform(law.model.vocab), Level("prior of the next words", found.prior_loss))
-    words = ", ".join(found.process.nexts)
-    about = f"Cross-entropy of the word after “{found.process.query}” in nats; next words: {words}. The prior is the "
-    about += "least loss without a window. Where the held-out loss rises again, the model fits noise of the training windows."
-    made = [Curve("loss", found.loss), Curve("held-out loss", judge.values(seen.run.params))]
-    return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=seen.frames)
-
-
-def _masses(seen: _Seen) -> View:
-    found = seen.curves
-    made = [Curve("common types", found.common_mass), Curve("distinct types", found.distinct_mass)]
-    counts = int(found.process.common.sum()), int(found.process.distinct.sum())
-    about = f"Attention of held-out windows on the {counts[0]} common and the {counts[1]} distinct types; some may be both."
-    about += " Attention on common types first rises, because the prior is learned through them; then it falls."
-    levels = [Level("twice the start, distinct types", 2 * float(found.distinct_mass[0]))]
-    return curves("masses", "Attention on common and distinct types", about, "attention", made, levels=levels, frames=seen.frames)
-
-
-def _attention(seen: _Seen) -> View:
-    chosen, values = seen.mapped, seen.attention
-    rest = values.sum(axis=2) - values[:, :, chosen].sum(axis=2)
-    cells = np.tile(np.append(seen.kinds[chosen], 0), (values.shape[1], 1))
-    process = seen.curves.process
-    more = f" The {len(chosen)} common and distinct types with most attention at the end, of {len(seen.words)} types in all."
-    return matrix(
-        "attention",
-        "Class attention",
-        f"c_n, the mean over the training windows of each class: row = next word after “{process.query}”, column = type.{more}",
-        np.concatenate([values[:, :, chosen], rest[:, :, None]], axis=2),
-        rows=process.nexts,
-        columns=(*(seen.words[i] for i in chosen), "all others"),
-        row_axis="next word",
-        column_axis="type",
-        high=largest(values[:, :, chosen]) if len(chosen) else 1.0,
-        marks=Marks(KINDS, cells),
-        frames=seen.frames,
-    )
-
-
-def _strongest(seen: _Seen) -> View:
-    """For each class, the type that ends with most attention; common types are left out."""
-    last, made = np.where(seen.curves.process.common, 0.0, seen.attention[-1]), []
-    for n, word in enumerate(seen.curves.process.nexts[:MOST]):
-        top = int(np.argmax(last[n]))
-        made.append(Curve(f"{word}: {seen.words[top]}", seen.attention[:, n, top], f"next word {word}"))
-    about = "For each next word, the type that ends with most attention; common types are left out. Names: “next word: type”."
-    return curves("tokens", "The strongest type of each next word", about, "attention", made, frames=seen.frames)
-
-
-def _scores(seen: _Seen) -> View:
-    """The highest scores and the lowest of common types by name; other types are drawn faintly behind them."""
-    found, kinds = seen.curves.scores, seen.kinds
-    order = np.argsort(-found[-1])
-    common = [i for i in order[::-1] if seen.curves.process.common[i]]
-    named = [*order[: SIZES.named], *(i for i in common[: SIZES.named] if i not in order[: SIZES.named])]
-    rest = [i for i in order if i not in named]
-    behind = rest[:: max(1, len(rest) // (MOST - len(named)))][: MOST - len(named)]
-    family = ("types that are neither", "common types", "distinct types")
-    first = [Curve(seen.words[i], found[:, i], family[kinds[i]]) for i in named]
-    made = [*first, *(Curve(seen.words[i], found[:, i], family[kinds[i]], faint=True) for i in behind)]
-    ends = f"the {SIZES.named} highest, and the {SIZES.named} lowest of common types"
-    about = f"z_l, before the softmax. By name: {ends}; drawn faintly: {len(behind)} of the other {len(rest)}."
-    about += " Scores of distinct types grow, those of common types fall."
-    return curves("scores", "Scores of types", about, "z", made, frames=seen.frames)
-
-
-def _ranked(seen: _Seen) -> View:
-    """All scores, ordered by distinctness: where the two rank alike, the colour changes steadily from left to right."""
-    process, scores = seen.curves.process, seen.curves.scores
-    order = np.argsort(-process.distinctness, kind="stable")[: SIZES.ranked]
-    high = largest(scores)
-    about = "z_l of the types, the most distinct first: KL(next | type || next) falls from left to right."
-    return matrix(
-        "ranked",
-        "Scores by distinctness",
-        about + left_out(len(seen.words), SIZES.ranked, "types"),
-        scores[:, None, order],
-        rows=(process.query,),
-        columns=tuple(seen.words[i] for i in order),
-        column_axis="type",
-        low=-high,
-        high=high,
-        marks=Marks(KINDS, seen.kinds[order][None]),
-        frames=seen.frames,
-    )
 
 
 def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
@@ -215,42 +246,6 @@ def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
 def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
     about = f"Mean entropy of held-out attention over the {of}, in nats. Lower is sparser."
     return curves("entropy", "Entropy of attention", about, "nats", [Curve("entropy", found.entropy)], frames=frames)
-
-
-def _decoder(seen: _Seen) -> View:
-    """Y of the types of the attention map, in the same layout: one column for each type, wide enough for its label."""
-    process, model = seen.curves.process, seen.curves.law.model
-    types = seen.mapped if len(seen.mapped) else np.argsort(-process.distinctness, kind="stable")[: SIZES.types]
-    row = np.array([model.keys.index(token) for token in process.keys])[types]
-    some = shown(seen.run, len(row) * seen.run.params["Y"].shape[2], CELLS)
-    values = np.swapaxes(np.asarray(some.run.params["Y"])[:, row], 1, 2)
-    rest = (f"each of {model.rest} others",) if model.rest else ()
-    frames = some.frames if seen.frames is None or some.frames is None else seen.frames[some.frames]
-    return matrix(
-        "decoder",
-        "Decoder Y",
-        "What a type (column) adds to the logit of each next word (row) if it has all the attention."
-        f" The types are those of class attention, {len(types)} of {len(seen.words)}.",
-        values,
-        rows=(*map(process.label, model.outputs), *rest),
-        columns=tuple(seen.words[i] for i in types),
-        row_axis="next word",
-        column_axis="type",
-        marks=Marks(KINDS, np.tile(seen.kinds[types], (values.shape[1], 1))),
-        signed=True,
-        frames=seen.frames if frames is None else frames,
-    )
-
-
-def _plane(seen: _Seen) -> View:
-    model, process = seen.curves.law.model, seen.curves.process
-    order = np.argsort(-process.distinctness, kind="stable")[:MOST_POINTS]
-    row = np.array([model.keys.index(token) for token in process.keys])[order]
-    places, shares = plane(np.asarray(seen.run.params["Y"])[:, row])
-    about = "Rows of Y in the plane of their largest variance over all frames. Types of one topic move together."
-    about += left_out(len(seen.words), MOST_POINTS, "types")
-    labels = tuple(seen.words[i] for i in order)
-    return Points("embedding", "Types by their decoder rows", about, places, labels, shares, frames=seen.frames)
 
 
 def transformer_views(reading: Reading) -> list[Maker]:
