@@ -16,7 +16,6 @@ from stagescope.papers.markov_icl.forms import (
     first_gradient,
     lag_gains,
     levels,
-    one_lag,
     second_chi_squares,
 )
 from stagescope.papers.markov_icl.kernels import kinds_of_windows
@@ -112,8 +111,8 @@ def test_levels_of_the_page():
 
 def test_a_class_is_a_stationary_point_of_the_match():
     for loss in (reduced(THREE), FiniteExact(model=LinearMatch(tokens=2, lags=5), process=TWO, length=6)):
-        scores = np.log(np.maximum(one_lag(loss.model.lags, 1), 1e-30))
-        least, parts = class_of(loss, one_lag(loss.model.lags, 1)).least()
+        scores = np.log(np.maximum(np.eye(loss.model.lags)[1], 1e-30))
+        least, parts = class_of(loss, np.eye(loss.model.lags)[1]).least()
         params = {"W": parts, "v": scores}
         assert loss.value(params) == pytest.approx(least, abs=1e-9)
         np.testing.assert_allclose(loss.grad(params)["W"], 0, atol=1e-6)

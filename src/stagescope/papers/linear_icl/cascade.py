@@ -126,14 +126,11 @@ def _beside_foot(energy: _Energy, foot: float, least: float) -> float:
     """Without a turn: tau = foot + w sinh y, where w is the width of the dip of E, so that a deep dip is resolved."""
     width = min(np.sqrt(2 * least / energy.slope(foot, 2)), 1 / energy.rates.max())
 
-    def ahead(y: np.ndarray) -> np.ndarray:
-        return width * np.cosh(y) / np.sqrt(energy(foot + width * np.sinh(y)))
+    def part(y: np.ndarray, sign: int = 1) -> np.ndarray:
+        return width * np.cosh(y) / np.sqrt(np.maximum(energy(foot + sign * width * np.sinh(y)), least))
 
-    def behind(y: np.ndarray) -> np.ndarray:
-        return width * np.cosh(y) / np.sqrt(np.maximum(energy(foot - width * np.sinh(y)), least))
-
-    before = _integral(behind, float(np.arcsinh(foot / width))) if foot > 0 else 0.0
-    return before + _integral(ahead)
+    before = _integral(lambda y: part(y, -1), float(np.arcsinh(foot / width))) if foot > 0 else 0.0
+    return before + _integral(part)
 
 
 def _from_turn(energy: _Energy, turn: float, end: float) -> float:
@@ -234,10 +231,6 @@ class _State:
     def mask(self) -> np.ndarray:
         return np.isin(np.arange(self.task.dim), self.learned)
 
-    @property
-    def next_direction(self) -> int:
-        return int(np.flatnonzero(~self.mask)[0])
-
 
 def cascade(task: RegressionTask, heads: list[SilentHead], rank: int = 1) -> list[Drop]:
     """The drops of a flow from these heads, first to last; those that never come are left out."""
@@ -256,16 +249,15 @@ def _next(state: _State) -> Drop | None:
     task, waits = state.task, np.full(state.heads, np.inf)
     for h, head in state.silent.items():
         waits[h] = state.now + blow_up_time(head, task.spectrum, state.mask)
-    d, found = state.next_direction, []
-    if np.isfinite(waits).any():
-        h = int(np.argmin(waits))
-        found.append(Drop(d, h, float(waits[h]) + forms.delay(task, d), float(waits[h]), tuple(waits.tolist()), state.before))
+    left, all_waits = np.flatnonzero(~state.mask).tolist(), tuple(waits.tolist())
+    first, drops = int(np.argmin(waits)), []
+    if np.isfinite(waits[first]):
+        blow_up = float(waits[first])
+        drops.append(Drop(left[0], first, blow_up + forms.delay(task, left[0]), blow_up, all_waits, state.before))
     for h, head in state.active.items():
         if len(head.held) < state.rank:
-            left, all_waits = np.flatnonzero(~state.mask).tolist(), tuple(waits.tolist())
-            found += [Drop(i, h, _opening(task, head, i), None, all_waits, state.before) for i in left]
-    known = [drop for drop in found if np.isfinite(drop.time)]
-    return min(known, key=lambda drop: drop.time, default=None)
+            drops += [Drop(i, h, _opening(task, head, i), None, all_waits, state.before) for i in left]
+    return min((drop for drop in drops if np.isfinite(drop.time)), key=lambda drop: drop.time, default=None)
 
 
 def _opening(task: RegressionTask, head: _Active, direction: int) -> float:

@@ -37,11 +37,12 @@ def read(preset: str | None = None, seed: int = 0, **options: Any) -> LinearRead
 
 
 def _curve(found: LinearReading, per_step: float, steps: int) -> dict[str, Any]:
-    """Loss over steps of the authors' code, on at most 600 frames."""
+    """Loss over steps of the authors' code, on at most 600 frames, and the steps of the drops."""
     at = found.curves.time / per_step
     inside = np.flatnonzero(at <= steps)
     chosen = inside[np.unique(np.linspace(0, inside.size - 1, 600).astype(int))]
-    return {"step": rounded(at[chosen], 2), "loss": rounded(found.curves.loss[chosen], 6)}
+    drops = [None if when is None else when / per_step for when in found.stages.events.values()]
+    return {"step": rounded(at[chosen], 2), "loss": rounded(found.curves.loss[chosen], 6), "drops": drops}
 
 
 def abrupt(progress: Progress) -> Numbers:
@@ -50,15 +51,19 @@ def abrupt(progress: Progress) -> Numbers:
     scale = float(np.sqrt(LENGTH)) * MERGED["scale"]
     found = read("merged", init_scale=scale, heads=MERGED["heads"], until=per_step * MERGED["steps"])
     curve = _curve(found, per_step, MERGED["steps"])
-    drop = found.stages.events["d1"]
-    said = forms.merged_drop_time(found.law.task, found.run.at(0)) / per_step
-    starts = [forms.merged_drop_time(found.law.task, found.law.model.init(seed, scale)) / per_step for seed in range(STARTS)]
+    starts = [found.run.at(0), *(found.law.model.init(seed, scale) for seed in range(STARTS))]
+    own, *others = [forms.merged_drop_time(found.law.task, start) / per_step for start in starts]
     known = published("stagescope.papers.linear_icl")
-    levels = {name: float(np.interp(float(name), curve["step"], curve["loss"])) for name in known["figure_merged_levels"].value}
-    facts = {"half": None if drop is None else drop / per_step, "predicted": said, "at": levels}
-    facts["over_starts"] = [float(q) for q in np.quantile(starts, [0.05, 0.5, 0.95])]
     shown = {"half": known["figure_merged_step"].value, "at": known["figure_merged_levels"].value}
-    return {"curve": curve, **facts, "published": shown, "levels": rounded(found.curves.levels, 6)}
+    return {
+        "half": curve.pop("drops")[0],
+        "curve": curve,
+        "predicted": own,
+        "at": {name: float(np.interp(float(name), curve["step"], curve["loss"])) for name in shown["at"]},
+        "over_starts": np.quantile(others, [0.05, 0.5, 0.95]).tolist(),
+        "published": shown,
+        "levels": rounded(found.curves.levels, 6),
+    }
 
 
 def separate(progress: Progress) -> Numbers:
@@ -67,28 +72,20 @@ def separate(progress: Progress) -> Numbers:
     runs, law = [], read("ref", until=1.0).law
     for seed in progress.each(range(SEPARATE["seeds"]), "separate", "flows"):
         found = read("ref", seed, init_scale=scale, until=per_step * SEPARATE["steps"])
-        steps = [None if when is None else when / per_step for when in found.stages.events.values()]
-        runs.append({**_curve(found, per_step, SEPARATE["steps"]), "drops": steps})
-    known = published("stagescope.papers.linear_icl")["figure_separate_steps"].value
-    task, model = law.task, law.model
-    starts = [[drop.time for drop in cascade(task, SilentHead.all_of(model.init(seed, scale)))] for seed in range(STARTS)]
-    spread = np.quantile(np.array(starts) / np.array(starts)[:, :1], [0.1, 0.5, 0.9], axis=0)
+        runs.append(_curve(found, per_step, SEPARATE["steps"]))
+    ratios = []  # the median of each drop over the first one, of the runs that have it
+    for drops in zip(*(run["drops"] for run in runs), strict=True):
+        present = [step / run["drops"][0] for step, run in zip(drops, runs, strict=True) if step is not None]
+        ratios.append(float(np.median(present)) if present else None)
+    starts = [law.model.init(seed, scale) for seed in range(STARTS)]
+    times = np.array([[drop.time for drop in cascade(law.task, SilentHead.all_of(start))] for start in starts])
     return {
         "runs": runs,
-        "published": known,
-        "ratios": _ratios(runs),
-        "over_starts": rounded(spread.T, 3),
-        "levels": rounded(forms.levels(task), 6),
+        "published": published("stagescope.papers.linear_icl")["figure_separate_steps"].value,
+        "ratios": ratios,
+        "over_starts": rounded(np.quantile(times / times[:, :1], [0.1, 0.5, 0.9], axis=0).T, 3),
+        "levels": rounded(forms.levels(law.task), 6),
     }
-
-
-def _ratios(runs: list[dict[str, Any]]) -> list[float | None]:
-    """Median of each drop over the first one, of the runs that have it."""
-    found = []
-    for m in range(len(runs[0]["drops"])):
-        kept = [run["drops"][m] / run["drops"][0] for run in runs if run["drops"][m] is not None]
-        found.append(float(np.median(kept)) if kept else None)
-    return found
 
 
 def low_rank(progress: Progress) -> Numbers:
@@ -97,22 +94,23 @@ def low_rank(progress: Progress) -> Numbers:
     panels, task = [], read("eight", until=1.0).law.task
     for rank in progress.each(LOW_RANK["ranks"], "low rank", "flows"):
         found = read("eight", rank=rank, init_scale=scale, until=per_step * LOW_RANK["steps"])
-        steps = [None if when is None else when / per_step for when in found.stages.events.values()]
-        panels.append({"rank": rank, **_curve(found, per_step, LOW_RANK["steps"]), "drops": steps})
+        panels.append({"rank": rank, **_curve(found, per_step, LOW_RANK["steps"])})
     return {"panels": panels, "levels": rounded(forms.levels(task), 6)}
 
 
 def heads(progress: Progress) -> Numbers:
     """|v_h| over time, and M on each plateau, of the preset ref."""
-    found = read("ref")
-    curves = found.curves
-    chosen = np.unique(np.linspace(0, len(curves.time) - 1, 500).astype(int))
-    frames = [curves.plateau(m) for m in range(1, found.law.model.reach + 1)]
-    maps = [rounded(curves.map[frame], 4) for frame in frames if frame is not None]
-    values = {"t": rounded(curves.time[chosen], 3), "v": rounded(np.abs(np.asarray(curves.params["v"])[chosen]), 5)}
-    finals = [forms.head_value(found.law.task, (i,)) for i in range(found.law.task.dim)]
-    drops = [when for when in curves.times if when is not None]
-    return {**values, "maps": maps, "regression": rounded(forms.final_map(found.law.task), 4), "finals": finals, "drops": drops}
+    curves = read("ref").curves
+    chosen, task = np.unique(np.linspace(0, len(curves.time) - 1, 500).astype(int)), curves.task
+    frames = [curves.plateau(m) for m in range(1, curves.model.reach + 1)]
+    return {
+        "t": rounded(curves.time[chosen], 3),
+        "v": rounded(np.abs(curves.params["v"][chosen]), 5),
+        "maps": [rounded(curves.map[frame], 4) for frame in frames if frame is not None],
+        "regression": rounded(forms.final_map(task), 4),
+        "finals": [forms.head_value(task, (i,)) for i in range(task.dim)],
+        "drops": [when for when in curves.times if when is not None],
+    }
 
 
 def cascades(progress: Progress, seeds: int = 30) -> Numbers:
@@ -120,26 +118,19 @@ def cascades(progress: Progress, seeds: int = 30) -> Numbers:
     rows = []
     for preset in ("ref", "three"):
         for seed in progress.each(range(seeds), f"cascade, {preset}", "flows"):
-            found = read(preset, seed)
-            evidence, fair = found.evidence, True
+            evidence, fair = read(preset, seed).curves, True
             for m, drop in enumerate(evidence.predicted[: evidence.reached]):
-                fair = fair and drop.ratio >= 1.15
+                fair = bool(fair and drop.ratio >= 1.15)
                 right = evidence.owners[drop.direction] == drop.head
-                rows.append({"preset": preset, "drop": m + 1, "predicted": drop.time, "measured": evidence.times[m]})
-                rows[-1] |= {"right": bool(right), "fair": bool(fair)}
-    return {"rows": rows, "summary": _summary(rows)}
-
-
-def _summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By preset and drop: share of right heads, median and 90 % quantile of the error."""
-    found = []
+                times = {"predicted": drop.time, "measured": evidence.times[m]}
+                rows.append({"preset": preset, "drop": m + 1, **times, "right": right, "fair": fair})
+    summary = []  # by preset and drop: share of right heads, median and 90 % quantile of the error
     for preset, m in sorted({(row["preset"], row["drop"]) for row in rows}):
         own = [row for row in rows if (row["preset"], row["drop"]) == (preset, m)]
         errors = [abs(row["predicted"] / row["measured"] - 1) for row in own]
-        share = float(np.mean([row["right"] for row in own]))
-        quantiles = {"median": float(np.median(errors)), "90 %": float(np.quantile(errors, 0.9))}
-        found.append({"preset": preset, "drop": m, "runs": len(own), "right": share, **quantiles})
-    return found
+        facts = {"preset": preset, "drop": m, "runs": len(own), "right": float(np.mean([row["right"] for row in own]))}
+        summary.append({**facts, "median": float(np.median(errors)), "90 %": float(np.quantile(errors, 0.9))})
+    return {"rows": rows, "summary": summary}
 
 
 def scale_law(progress: Progress) -> Numbers:

@@ -190,7 +190,8 @@ def merged_drop_time(task: RegressionTask, start: Params) -> float:
     grown = float(np.linalg.norm(merged_growing(task, start)))
     if grown == 0:
         return np.inf
-    return _common_drop(task) + float(np.log(CURVE_START * start_unit(task, True) / grown)) / merged_rate(task)
+    later = float(np.log(CURVE_START * start_unit(task, True) / grown)) / merged_rate(task)
+    return _common_drop(task) + later  # pyright: ignore[reportArgumentType] (a frozen value has a hash)
 
 
 def merged_growing(task: RegressionTask, params: Params) -> np.ndarray:

@@ -73,7 +73,7 @@ class LinearReading(Reading):
         frames = refined(self.run, self.law)
         return Evidence(self.run, frames, self.law, lambda factor: self.companion(self.from_scaled, factor), seeded)
 
-    @property
+    @cached_property
     def evidence(self) -> Evidence:
         return self.curves
 

@@ -31,12 +31,10 @@ def _begins_low(evidence: Evidence) -> Regime:
         return Regime(False, "under a doubly stochastic prior a unigram is the uniform prediction", applies=False)
     if evidence.model in SLOW and not _reads_unigrams(evidence):
         return Regime(False, "the best unigram member of this model is nearer to another strategy: sequences are too short")
-    first = int(evidence.nearest[0])
-    wanted = 1 if evidence.model in ("S", "S3") else 0
-    wanted = min(wanted, len(evidence.strategies.names) - 2)
+    wanted = min(int(evidence.model in ("S", "S3")), len(evidence.strategies.names) - 2)
     distance = max(0.0, float(evidence.divergences[0, wanted]))
-    name = evidence.strategies.names[wanted]
-    return Regime(first == wanted and distance < SMALL, f"at the start the {name} strategy is {distance:.2g} nats away")
+    reason = f"at the start the {evidence.strategies.names[wanted]} strategy is {distance:.2g} nats away"
+    return Regime(int(evidence.nearest[0]) == wanted and distance < SMALL, reason)
 
 
 def _reads_unigrams(evidence: Evidence) -> bool:
@@ -50,8 +48,8 @@ def _reads_unigrams(evidence: Evidence) -> bool:
 
 def _order(evidence: Evidence) -> Comparison:
     """The nearest strategies, each once, in the order of the ladder; the unigram one must be there."""
-    every = ("uniform", "unigram", "bigram", "trigram")[: 3 if evidence.model != "S3" else 4]
-    expected = [name for name in every if not (name == "uniform" and evidence.model in ("S", "S3"))]
+    names = ["uniform", "unigram", "bigram", "trigram"]
+    expected = {"S": names[1:3], "S3": names[1:]}.get(evidence.model, names[:3])
     places = [first for first, _ in evidence.stretches]
     seen = [evidence.strategies.names[int(evidence.nearest[place])] for place in places]
     settled = [seen[i] for i in range(len(seen)) if evidence.clear[places[i]] or i in (0, len(seen) - 1)]
@@ -83,10 +81,13 @@ def _rests(evidence: Evidence) -> Regime:
 def _levels(evidence: Evidence) -> Comparison:
     """R and F: the plateau between t_1 and t_2 is at its class. S and S3: the end is at the last entropy."""
     if evidence.model in SLOW:
-        return _rest(evidence)
+        if (rest := evidence.rest) is None or evidence.t2 is None:
+            return Comparison(None, None, LEVEL, None, "the run has not passed t_1 and t_2", unit="nats")
+        noise = 2 * noise_near(evidence.time, evidence.loss, rest.t)
+        reason = f"the loss rests at {rest.loss:.5f} at t = {rest.t:.4g}; the unigram class has {rest.level:.5f}"
+        return agreement(rest.level, rest.loss, LEVEL, reason, measured_error=noise, unit="nats")
     loss, level = evidence.loss, float(evidence.levels.losses[-1])
-    tolerance = LEVEL if evidence.model == "S" else ENTROPY
-    last = "t2" if evidence.model == "S" else "t3"
+    tolerance, last = (LEVEL, "t2") if evidence.model == "S" else (ENTROPY, "t3")
     if evidence.event_time(last)[0] is None:
         return Comparison(level, None, tolerance, None, f"the run ends before {last}", unit="nats")
     left = _left(evidence)
@@ -98,15 +99,6 @@ def _left(evidence: Evidence) -> float:
     """What the loss fell by in the last half of the run: one that falls like 1/t has as much before it."""
     time, loss = evidence.time, evidence.loss
     return float(np.ptp(loss[time >= 0.5 * time[-1]]))
-
-
-def _rest(evidence: Evidence) -> Comparison:
-    rest, when = evidence.rest, evidence.t2
-    if rest is None or when is None:
-        return Comparison(None, None, LEVEL, None, "the run has not passed t_1 and t_2", unit="nats")
-    noise = 2 * noise_near(evidence.time, evidence.loss, rest.t)
-    reason = f"the loss rests at {rest.loss:.5f} at t = {rest.t:.4g}; the unigram class has {rest.level:.5f}"
-    return agreement(rest.level, rest.loss, LEVEL, reason, measured_error=noise, unit="nats")
 
 
 def _plateau_known(evidence: Evidence) -> Regime:
@@ -180,30 +172,22 @@ def induction_score(law: SoftmaxPopulation | FiniteLoss, params: Params) -> floa
 
 def _window_score(law: SoftmaxPopulation, params: Params) -> tuple[float, float]:
     """On an infinite context: windows whose token at lag 1 is the current one; even attention gives them sum_i pi_i^2."""
-    tables, digits = law.tables, law.tables["digits"]
-    h = digits @ law.model.attention(params)
-    scores = float(params["W"][0]) * h
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    tables, weights = law.tables, law.window_weights(params)
     windows = tables["windows"].reshape(len(tables["windows"]), -1)
-    whole = windows @ weights.T
-    after = windows @ (weights * digits[:, :, 1]).T
-    return float(np.sum(tables["mass"] * after / whole)), float(np.sum(tables["mass"] * law.process.marginal))
+    after = windows @ (weights * tables["digits"][:, :, 1]).T
+    attended = float(np.sum(tables["mass"] * after / (windows @ weights.T)))
+    return attended, float(np.sum(tables["mass"] * law.process.marginal))
 
 
 def _sequence_score(law: FiniteLoss, params: Params) -> tuple[float, float]:
+    """On sampled sequences, over attention on places after the current token alone, where there are some: the largest score."""
     tokens = law.data["tokens"][:SCORED]
-    weights = layer_two(law, params, tokens)
-    attended = prefix_match(weights, tokens)
-    alone = prefix_match(_alone(tokens), tokens)
-    return attended / alone, prefix_match(even_patterns(*tokens.shape), tokens) / alone
-
-
-def _alone(tokens: np.ndarray) -> np.ndarray:
-    """Attention on places after the current token alone, where there are some: the largest score there is."""
     before = np.roll(tokens, 1, axis=1)
     same = (tokens[:, :, None] == before[:, None, :]) & np.tri(tokens.shape[1], dtype=bool)
     same[:, :, 0] = False
-    return same / np.maximum(same.sum(axis=2, keepdims=True), 1)
+    alone = prefix_match(same / np.maximum(same.sum(axis=2, keepdims=True), 1), tokens)
+    attended, even = (prefix_match(each, tokens) for each in (layer_two(law, params, tokens), even_patterns(*tokens.shape)))
+    return attended / alone, even / alone
 
 
 def layer_two(law: FiniteLoss, params: Params, tokens: np.ndarray) -> np.ndarray:
@@ -224,14 +208,13 @@ SHOWN = 7  # lags whose scores are compared: later ones differ by less than the 
 
 
 def _infinite(evidence: Evidence) -> Regime:
-    applies = evidence.model in ("R", "S")
-    if not applies:
+    if evidence.model not in ("R", "S"):
         return Regime(False, "closed forms are for R and S", applies=False)
     if evidence.run.clock != "t":
         return Regime(False, "Adam moves all scores alike, whatever their gradients are")
-    even = bool(np.ptp(evidence.start["v"]) < 1e-9)
-    reason = "the match begins at zero and attention even over the lags"
-    return Regime(evidence.from_zero and even, reason if evidence.from_zero and even else "the start is not even, or has a match")
+    good = evidence.from_zero and bool(np.ptp(evidence.start["v"]) < 1e-9)
+    reason = "the match begins at zero and attention even over the lags" if good else "the start is not even, or has a match"
+    return Regime(good, reason)
 
 
 def _first_speed(evidence: Evidence) -> float:
@@ -287,22 +270,16 @@ def on_plateau(evidence: Evidence) -> Regime:
     law = evidence.plateau_time
     if not np.isfinite(law):
         return Regime(False, "lag 1 does not lead on the plateau")
-    if (
-        int(np.argmax(evidence.start["v"] + np.log(np.maximum(evidence.plateau.pull - evidence.plateau.pull.mean(), 1e-300))))
-        != 1
-    ):
+    pull = evidence.plateau.pull
+    if int(np.argmax(evidence.start["v"] + np.log(np.maximum(pull - pull.mean(), 1e-300)))) != 1:
         return Regime(False, "another lag has the lead at this start")
     grown = evidence.plateau.grown(GROWTH * law * evidence.rate) / evidence.rate
     return Regime(bool(grown <= GROWTH * law), f"b is at .9 of its plateau value at t = {grown:.4g}; the law is {law:.4g}")
 
 
-def tolerance(lags: int) -> float:
-    """Of the law of the plateau, relative."""
-    return min(share for least, share in MANY.items() if lags >= least)
-
-
 def _law(evidence: Evidence) -> Comparison:
-    return _timed(evidence, evidence.plateau_time, tolerance(max(evidence.lags, min(MANY))))
+    lags = max(evidence.lags, min(MANY))
+    return _timed(evidence, evidence.plateau_time, min(share for least, share in MANY.items() if lags >= least))
 
 
 def _timed(evidence: Evidence, predicted: float, share: float) -> Comparison:
@@ -323,8 +300,7 @@ def _two_steps(evidence: Evidence) -> Regime:
         return Regime(False, "the run is no flow from a match of zero")
     if evidence.model == "R" and evidence.law.model.form != "parts" and evidence.law.process.tokens > 2:
         return Regime(False, "b is not one of the numbers that move: entries of W do, and b at another rate")
-    known = bool(np.isfinite(evidence.two_step))
-    if not known:
+    if not np.isfinite(evidence.two_step):
         return Regime(False, "lag 1 does not lead at this start")
     later = float(evidence.two_step * evidence.rate * evidence.gains[1])
     words = f"rho = {evidence.ratio:g}, the law is for 1 to 10; it is {later:.2g} times the growth time of b at lag 1"

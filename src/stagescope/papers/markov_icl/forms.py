@@ -70,21 +70,16 @@ class Class:
 
 
 def class_of(law: Any, attention: np.ndarray) -> Class:
-    """The class of R or F with layer 1 held at attention A over the lags."""
-    return _infinite(law, attention) if isinstance(law, LinearPopulation) else _finite(law, attention)
+    """The class of R or F with layer 1 held at attention A over the lags.
 
-
-def _infinite(law: LinearPopulation, attention: np.ndarray) -> Class:
-    tables, k = law.tables, law.model.tokens
-    matched = np.tensordot(attention, tables["powers"], axes=1)
-    common = np.broadcast_to(law.process.marginal[:, None, :], matched.shape)
-    features = np.stack([common, matched]).reshape(2, -1, k)
-    return Class(features, tables["law"].reshape(-1, k), tables["mass"].ravel())
-
-
-def _finite(law: FiniteLoss, attention: np.ndarray) -> Class:
-    """Counts n_j before a place, and counts of tokens whose h is that of the current token."""
-    data, k = law.data, law.model.tokens
+    F: counts n_j before a place, and counts of tokens whose h is that of the current token.
+    """
+    k, data = law.model.tokens, law.data
+    if isinstance(law, LinearPopulation):
+        matched = np.tensordot(attention, data["powers"], axes=1)
+        common = np.broadcast_to(law.process.marginal[:, None, :], matched.shape)
+        features = np.stack([common, matched]).reshape(2, -1, k)
+        return Class(features, data["law"].reshape(-1, k), data["mass"].ravel())
     tokens, length = data["tokens"], law.length
     here = (tokens[..., None] == np.arange(k)).astype(float)
     lag = np.arange(length)[:, None] - np.arange(length)
@@ -97,44 +92,30 @@ def _finite(law: FiniteLoss, attention: np.ndarray) -> Class:
     return Class(features.reshape(2, -1, k), here[:, 1:].reshape(-1, k), shares.ravel())
 
 
-def one_lag(lags: int, lag: int) -> np.ndarray:
-    return np.eye(lags)[lag]
-
-
 def levels(law: Any) -> Levels:
     """The ladder of a loss: uniform, unigram, bigram, for chains of order 2 trigram.
 
     Under a doubly stochastic prior a unigram is no better than the uniform prediction, and its level is left out: a class of R
     with even attention is below it, but only with a match that grows with the number of lags.
     """
-    linear = isinstance(law.model, LinearMatch)
-    found = _of_classes(law) if linear else _of_strategies(law) if isinstance(law, FiniteLoss) else _of_entropies(law)
-    if not law.process.doubly_stochastic:
-        return found
-    kept = [place for place, name in enumerate(found.names) if name != "unigram"]
-    return Levels(tuple(found.names[i] for i in kept), found.losses[kept], tuple(found.best[i] for i in kept))
-
-
-def _of_classes(law: Any) -> Levels:
-    lags, top = law.model.lags, float(np.log(law.model.tokens))
-    unigram, bigram = (class_of(law, held).least() for held in (np.full(lags, 1 / lags), one_lag(lags, 1)))
-    same = abs(unigram[0] - bigram[0]) < SAME
-    losses = np.array([top, unigram[0], unigram[0] if same else bigram[0]])
-    return Levels(("uniform", "unigram", "bigram"), losses, (np.zeros(2), unigram[1], bigram[1]))
-
-
-def _of_entropies(law: Any) -> Levels:
-    found = law.process.entropies
-    return Levels(("uniform", "unigram", "bigram", "trigram")[: len(found)], found, (None,) * len(found))
-
-
-def _of_strategies(law: FiniteLoss) -> Levels:
-    """Losses of the strategies on the very sequences that the recorded loss is over."""
-    tokens, weights = law.data["tokens"], law.data["weights"]
-    found = strategies(tokens, law.model.tokens, law.process.concentration, law.process.order)
-    chosen = {name: np.take_along_axis(each, tokens[:, 1:, None], axis=2)[..., 0] for name, each in found.items()}
-    losses = np.array([-np.sum(weights * np.log(each).mean(axis=1)) for each in chosen.values()])
-    return Levels(tuple(found), losses, (None,) * len(found))
+    process, lags = law.process, law.model.lags
+    best: list[np.ndarray | None] = [None] * (process.order + 2)
+    if isinstance(law.model, LinearMatch):
+        unigram, bigram = (class_of(law, held).least() for held in (np.full(lags, 1 / lags), np.eye(lags)[1]))
+        same = abs(unigram[0] - bigram[0]) < SAME
+        losses = [float(np.log(process.tokens)), unigram[0], unigram[0] if same else bigram[0]]
+        best = [np.zeros(2), unigram[1], bigram[1]]
+    elif isinstance(law, FiniteLoss):
+        # losses of the strategies on the very sequences that the recorded loss is over
+        tokens, weights = law.data["tokens"], law.data["weights"]
+        laws = strategies(tokens, process.tokens, process.concentration, process.order)
+        chosen = [np.take_along_axis(table, tokens[:, 1:, None], axis=2)[..., 0] for table in laws.values()]
+        losses = [-np.sum(weights * np.log(chances).mean(axis=1)) for chances in chosen]
+    else:
+        losses = process.entropies
+    names = ("uniform", "unigram", "bigram", "trigram")
+    rows = [row for row in zip(names, losses, best, strict=False) if not (process.doubly_stochastic and row[0] == "unigram")]
+    return Levels(tuple(row[0] for row in rows), np.array([row[1] for row in rows]), tuple(row[2] for row in rows))
 
 
 GROWN = 0.9

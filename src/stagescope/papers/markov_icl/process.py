@@ -59,25 +59,20 @@ class ChainPrior(Process):
         return self.nodes if self.doubly_stochastic else self.nodes ** self._shape[0]
 
     @cached_property
-    def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights of the Beta law of one probability (n,): Gauss-Legendre, Gauss-Jacobi unless it is uniform."""
+    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]:
+        """Transitions (C, k^order, k) and weights (C,)."""
+        if self.tokens > 2:
+            return self.draw(key(self.seed, "chains"), self.draws), np.full(self.draws, 1 / self.draws)
+        # nodes of the Beta law of one probability: Gauss-Legendre, Gauss-Jacobi unless it is uniform
         if self.concentration == 1:
             x, w = np.polynomial.legendre.leggauss(self.nodes)
         else:
             from scipy.special import roots_jacobi
 
-            power = self.concentration - 1
-            x, w = roots_jacobi(self.nodes, power, power)
-        return (1 + x) / 2, w / w.sum()
-
-    @cached_property
-    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]:
-        """Transitions (C, k^order, k) and weights (C,)."""
-        if self.tokens > 2:
-            return self.draw(key(self.seed, "chains"), self.draws), np.full(self.draws, 1 / self.draws)
-        nodes, weights = self._nodes
+            x, w = roots_jacobi(self.nodes, self.concentration - 1, self.concentration - 1)
+        nodes, weights = (1 + x) / 2, w / w.sum()
         if self.doubly_stochastic:  # of leaving a token, the same for both
-            return np.stack([np.stack([1 - nodes, nodes], 1), np.stack([nodes, 1 - nodes], 1)], axis=1), weights
+            return leaving_with(nodes), weights
         rows = np.array(list(product(nodes, repeat=self._shape[0])))
         return np.stack([1 - rows, rows], axis=2), np.array(list(map(np.prod, product(weights, repeat=self._shape[0]))))
 
@@ -95,7 +90,7 @@ class ChainPrior(Process):
         """Chains of the prior (count, k^order, k)."""
         if self.doubly_stochastic and self.tokens == 2:
             leave = random.beta(self.concentration, self.concentration, size=count)
-            return np.stack([np.stack([1 - leave, leave], 1), np.stack([leave, 1 - leave], 1)], axis=1)
+            return leaving_with(leave)
         rows = random.gamma(self.concentration, size=(count, *self._shape)) + 1e-300  # a tiny shape draws zeros
         rows /= rows.sum(axis=2, keepdims=True)
         for _ in range(SWEEPS if self.doubly_stochastic else 0):
@@ -141,23 +136,24 @@ class ChainPrior(Process):
     @cached_property
     def entropies(self) -> np.ndarray:
         """Loss of the uniform, unigram, bigram (and trigram) estimator on an infinite context [MIC:entropies]."""
-        ladder = [float(np.log(self.tokens)), self._mean(_entropy(self.marginal))]
-        ladder.append(self._mean(np.sum(self.marginal * _entropy(self.bigrams), axis=1)))
+        of_chains = [_entropy(self.marginal), np.sum(self.marginal * _entropy(self.bigrams), axis=1)]
         if self.order == 2:
-            ladder.append(self._mean(np.sum(self.contexts * _entropy(self.transitions), axis=1)))
-        return np.array(ladder)
+            of_chains.append(np.sum(self.contexts * _entropy(self.transitions), axis=1))
+        return np.array([float(np.log(self.tokens)), *(float(self.weights @ values) for values in of_chains)])
 
     def floor(self) -> float:
         """The entropy rate, mean over chains: what the best predictor reaches on an infinite context."""
         return float(self.entropies[-1])
 
-    def _mean(self, values: np.ndarray) -> float:
-        return float(self.weights @ values)
-
     def sample(self, random: np.random.Generator, count: int, length: int) -> np.ndarray:
         """Token sequences (count, length), each from a chain of its own."""
         require_memory("the sample", "take fewer or shorter sequences", count, length)
         return sampled(random, self.draw(random, count), length, self.order)
+
+
+def leaving_with(chance: np.ndarray) -> np.ndarray:
+    """Chains of two tokens that leave each with the same probability (C, 2, 2)."""
+    return np.array([[1 - chance, chance], [chance, 1 - chance]]).transpose(2, 0, 1)
 
 
 def stationary(transitions: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ class MarkovReading(Reading):
     def curves(self) -> Evidence:
         return Evidence(self.run, lambda changes: self.companions(self.changed, changes))
 
-    @property
+    @cached_property
     def evidence(self) -> Evidence:
         return self.curves
 

@@ -7,9 +7,8 @@ import numpy as np
 
 from stagescope.detect.stage import Stage
 from stagescope.papers.markov_icl.evidence import Evidence
-from stagescope.papers.markov_icl.model import LinearMatch, MatchModel
+from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.reading import MarkovReading
-from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import CELLS, curves, many_curves, shown
 from stagescope.views.view import Curve, Explained, Level, Maker, View, captions, motion_words, plain
@@ -24,48 +23,30 @@ LEAST = 1e-8
 
 def markov_views(reading: Any) -> list[Maker]:
     """Loss with its levels, the two layers, what they do together, strategies, norms and speed."""
-    run, found = reading.run, reading.curves
-    return [
-        partial(_loss, run, found),
-        partial(_lags, run, found),
-        partial(_match, found),
-        partial(_path, run, found),
-        partial(_previous, found),
-        partial(_strategies, found),
-        partial(norms_view, run),
-        partial(speed_view, run),
-    ]
+    own = [partial(make, reading.curves) for make in (_loss, _lags, _match, _path, _previous, _strategies)]
+    return [*own, partial(norms_view, reading.run), partial(speed_view, reading.run)]
 
 
-def _loss(run: Run, found: Evidence) -> View | None:
+def _loss(found: Evidence) -> View | None:
     levels = [Level(name, float(loss)) for name, loss in zip(found.levels.names, found.levels.losses, strict=True)]
     about = "Cross-entropy of the next token. Levels: the best loss of each class (R, F), or the loss of each strategy."
-    return loss_view(run, tuple(levels), about)
+    return loss_view(found.run, tuple(levels), about)
 
 
-def _some(run: Run, found: Evidence) -> tuple[np.ndarray, np.ndarray | None]:
-    """Attention on the first lags at the frames that are shown, and their places."""
-    count = min(LAGS, found.law.model.lags)
-    seen = shown(run, found.attention.shape[1] * count, CELLS)
-    chosen = np.arange(len(found.time)) if seen.frames is None else seen.frames
-    return found.attention[chosen][:, :, :count], seen.frames
+def _by_lag(found: Evidence, slot: str, title: str, about: str, factor: Any, rows: list[str], axis: str, signed: bool) -> View:
+    """Attention on the first lags at the frames that are shown, times a factor (frames,)."""
+    count = min(LAGS, found.lags)
+    frames = shown(found.run, found.attention.shape[1] * count, CELLS).frames
+    values = (factor[:, None, None] * found.attention[:, :, :count])[slice(None) if frames is None else frames]
+    names = {"rows": tuple(rows), "columns": tuple(map(str, range(count))), "row_axis": axis, "column_axis": "lag"}
+    return matrix(slot, title, about, values, **names, signed=signed, frames=frames)
 
 
-def _lags(run: Run, found: Evidence) -> View:
-    values, frames = _some(run, found)
-    left = found.law.model.lags - values.shape[2]
-    more = f" The other {left} lags are not shown." if left else ""
-    return matrix(
-        "attention",
-        "Layer 1 by lag",
-        f"Attention of each head of layer 1 on the token so many places before.{more}",
-        values,
-        rows=tuple(f"head {h + 1}" for h in range(values.shape[1])),
-        columns=tuple(str(lag) for lag in range(values.shape[2])),
-        row_axis="head",
-        column_axis="lag",
-        frames=frames,
-    )
+def _lags(found: Evidence) -> View:
+    more = f" The other {found.lags - LAGS} lags are not shown." if found.lags > LAGS else ""
+    about = f"Attention of each head of layer 1 on the token so many places before.{more}"
+    heads = [f"head {h + 1}" for h in range(found.attention.shape[1])]
+    return _by_lag(found, "attention", "Layer 1 by lag", about, np.ones(len(found.time)), heads, "head", False)
 
 
 def _match(found: Evidence) -> View:
@@ -80,24 +61,12 @@ def _match(found: Evidence) -> View:
     return curves("match", "Layer 2 by match", about, "score", made)
 
 
-def _path(run: Run, found: Evidence) -> View | None:
+def _path(found: Evidence) -> View | None:
     """b A_d: what a token at a lag before a place does to the score of that place."""
-    if not isinstance(found.law.model, MatchModel) or found.attention.shape[1] > 1:
+    if found.attention.shape[1] > 1:
         return None
-    values, frames = _some(run, found)
-    chosen = found.match if frames is None else found.match[frames]
-    return matrix(
-        "path",
-        "The composed path",
-        "Match times attention: score of a place when the current token stands so many places before it.",
-        chosen[:, None, None] * values,
-        rows=("current token",),
-        columns=tuple(str(lag) for lag in range(values.shape[2])),
-        row_axis="token",
-        column_axis="lag",
-        signed=True,
-        frames=frames,
-    )
+    about = "Match times attention: score of a place when the current token stands so many places before it."
+    return _by_lag(found, "path", "The composed path", about, found.match, ["current token"], "token", True)
 
 
 def _previous(found: Evidence) -> View:
