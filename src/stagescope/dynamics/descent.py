@@ -6,7 +6,7 @@ Steps are taken by a kernel of whole steps, on a kernel's gradient, or by the de
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field as Limits
@@ -23,28 +23,6 @@ LIMIT = 1e15
 """A parameter beyond this has diverged, even where a saturated loss stays finite."""
 
 
-class Loop(Protocol):
-    """Steps on a carry (parameters and the optimiser's memory), in pieces of any size with the same result bit for bit."""
-
-    def start(self, vector: np.ndarray) -> State: ...
-
-    def restore(self, state: State) -> Any: ...
-
-    def state(self, carry: Any, position: int) -> State: ...
-
-    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]: ...
-
-    def vector(self, carry: Any) -> np.ndarray: ...
-
-    def remembered(self, state: State) -> np.ndarray:
-        """The memory of plain gradients in a state, as a flat vector."""
-        ...
-
-    def remembering(self, memory: np.ndarray) -> State:
-        """The part of a state that holds such a memory."""
-        ...
-
-
 def handed_over(before: "Descent", after: "Descent", field: Field, layout: Layout, state: State) -> State:
     """A state of one descent as one of another: with its memory, or with none where the optimiser is of another type."""
     old, new = loop_for(before, field, layout), loop_for(after, field, layout)
@@ -57,8 +35,12 @@ def handed_over(before: "Descent", after: "Descent", field: Field, layout: Layou
     return {**new.start(np.asarray(state["theta"])), **memory, "position": state["position"]}
 
 
-def loop_for(descent: "Descent", field: Field, layout: Layout) -> Loop:
-    """A kernel where the objective has one for this optimiser, else the compiled definition."""
+def loop_for(descent: "Descent", field: Field, layout: Layout) -> "KernelLoop | GradientLoop | CompiledLoop":
+    """A kernel where the objective has one for this optimiser, else the compiled definition.
+
+    Each takes steps on a carry (parameters and the optimiser's memory), in pieces of any size with the same result bit for bit.
+    `remembered` is the memory of plain gradients in a state, as a flat vector; `remembering` the part of a state that holds it.
+    """
     fused = getattr(field.objective, "fused", None)
     if fused is not None and descent.optimizer.decay is not None and descent.clip is None and descent.half_life is None:
         rates = descent.block_rates(layout.names)

@@ -261,7 +261,8 @@ def _strangers(series: Series) -> Iterator[Finding]:
         names = [series.names[n] for n in family]
         most = float(max(kin.correlation[n, m] for n in family for m in main))
         who = f"it and {len(names) - 1} more, up to {names[-1]}, share" if len(names) > 1 else "it shares"
-        text = f"{who} nothing with {_others(series, main)}: its weights correlate with theirs by {max(most, 0.0):.2f} at most"
+        rest = series.names[main[0]] if len(main) == 1 else f"the {len(main)} checkpoints of the main line"
+        text = f"{who} nothing with {rest}: its weights correlate with theirs by {max(most, 0.0):.2f} at most"
         text += f", theirs with each other by {usual:.2f}" if np.isfinite(usual) else ""
         if family[0] == 0:
             text += "; the others do not descend from it, unless the training had forgotten its start by then"
@@ -279,10 +280,6 @@ def _shared(samples: list[np.ndarray], family: list[int], main: list[int]) -> fl
             total += sample.shape[1]
             shared += sample.shape[1] * bool(kin.related[between].any())
     return shared / total if total else 0.0
-
-
-def _others(series: Series, main: list[int]) -> str:
-    return series.names[main[0]] if len(main) == 1 else f"the {len(main)} checkpoints of the main line"
 
 
 def _unjudged(series: Series) -> list[str]:

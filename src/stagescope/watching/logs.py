@@ -232,7 +232,8 @@ def scalars(run: Run) -> dict[str, np.ndarray]:
     """
     found: dict[str, np.ndarray] = {}
     for name, values in _scalar_arrays(run):
-        words = [_word(axis, name) for axis in run.axes[name][1:]]
+        # an axis that bears the array's own name adds nothing but the number
+        words = ["" if axis.startswith(f"{name}_") else _clean(axis) for axis in run.axes[name][1:]]
         for place in np.ndindex(values.shape[1:]):
             curve = values[(slice(None), *place)]
             if not len(curve) or not np.isnan(curve).all():
@@ -300,11 +301,6 @@ def _scalar_arrays(run: Run) -> Iterator[tuple[str, np.ndarray]]:
         small = values.ndim == 1 or (values.ndim == 2 and values.shape[1] <= VECTOR)
         if name != "step" and (small or run.axes[name][1:] == HEADS):
             yield name, values
-
-
-def _word(axis: str, array: str) -> str:
-    """What an axis is called in a name; an axis that bears the array's own name adds nothing but the number."""
-    return "" if axis.startswith(f"{array}_") else _clean(axis)
 
 
 def _clean(text: str) -> str:
