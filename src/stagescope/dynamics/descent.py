@@ -455,7 +455,9 @@ class Descent(Dynamics):
                     last = loop.advance(before, now, done)[0] if done else before
                     raise _diverged(field, layout, loop.vector(last), now + done)
                 now += done
-                block = _next_block(block, asked, time.perf_counter() - began)
+                if asked == block:  # blocks grow until one takes about BLOCK_SECONDS; their size never changes a result
+                    seconds = max(time.perf_counter() - began, 1e-6)
+                    block = max(1, min(4 * block, int(block * BLOCK_SECONDS / seconds)))
                 vector = loop.vector(carry)
                 yield Point(now, vector, frame=now == target, state=loop.state(carry, now))
 
@@ -478,10 +480,3 @@ def _diverged(field: Field, layout: Layout, vector: np.ndarray, step: int) -> So
         size = "NaN" if np.isnan(gradient).any() else "infinite"
         why = f"the {what} is {size} at |theta|={np.linalg.norm(vector):.3g}; lower the rates, or mend the loss"
     return SolveFailed("diverged", f"diverged at step {step + 1}: {why}")
-
-
-def _next_block(block: int, done: int, seconds: float) -> int:
-    """Grow blocks until one takes about BLOCK_SECONDS; their size never changes a result."""
-    if done < block:
-        return block
-    return max(1, min(4 * block, int(done * BLOCK_SECONDS / max(seconds, 1e-6))))

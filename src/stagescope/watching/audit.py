@@ -64,13 +64,7 @@ class Finding:
     facts: dict[str, Any]
 
     def json(self) -> dict[str, Any]:
-        return {
-            "checkpoint": self.checkpoint,
-            "kind": self.kind,
-            "tensor": self.tensor,
-            "sentence": printable(self.sentence),
-            "facts": self.facts,
-        }
+        return {**vars(self), "sentence": printable(self.sentence)}
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,7 @@ SHARED = 0.1
 
 
 def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
-    """All continuity_findings, and notes on what cannot be judged."""
+    """All findings, and notes on what cannot be judged."""
     found: list[Finding] = []
     notes: list[str] = []
     for check in (_copies, _strangers, _strange_tensors, _stuck, _returned, _out_of_order, _off_the_path, _tensors_off_the_path):

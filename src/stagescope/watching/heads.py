@@ -261,12 +261,7 @@ class Heads:
         return "\n".join([*map(str, self.heads), *(f"{name}: {note}" for name, note in self.notes.items())])
 
     def json(self) -> dict[str, Any]:
-        return {
-            "status": self.status,
-            "clock": self.clock,
-            "heads": [head.json() for head in self.heads],
-            "notes": dict(self.notes),
-        }
+        return {**vars(self), "heads": [head.json() for head in self.heads], "notes": dict(self.notes)}
 
 
 def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:

@@ -14,12 +14,11 @@ import struct
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +27,7 @@ import numpy as np
 from stagescope.detect.transitions import RULES
 from stagescope.errors import InputError, needed, unknown
 from stagescope.memory import require_stored
-from stagescope.runs.export import outside, target
+from stagescope.runs.export import outside, target, unique
 from stagescope.runs.files import check_target, entries, opened, publish, store_errors
 from stagescope.runs.from_arrays import TAKEN, from_arrays
 from stagescope.runs.run import Run
@@ -288,11 +287,6 @@ def _lines(run: Run) -> Iterator[str]:
 def _shortest(values: np.ndarray) -> list[float]:
     """Numbers of 4 bytes with the fewest digits that give them back, not the digits of 8 bytes."""
     return [float(text) for text in values.astype(str)] if values.dtype == np.float32 else values.tolist()
-
-
-def unique(name: str, taken: Collection[str]) -> str:
-    """A name that is not taken: itself, or with the first number from 2 on that makes it free."""
-    return name if name not in taken else next(each for k in count(2) if (each := f"{name}_{k}") not in taken)
 
 
 def _scalar_arrays(run: Run) -> Iterator[tuple[str, np.ndarray]]:
