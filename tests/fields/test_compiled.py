@@ -35,7 +35,7 @@ def test_the_module_can_still_be_imported(again):
 
 @pytest.mark.parametrize(
     ("name", "answer"),
-    [("_version", lambda _: 6), ("_takes_doubles", lambda _: False), ("find_spec", lambda _: None)],
+    [("VERSION", 6), ("_takes_doubles", lambda _: False), ("find_spec", lambda _: None)],
     ids=["another version", "other numbers", "not installed so"],
 )
 def test_another_library_is_left_to_scikit_sundae(name, answer, again, monkeypatch):

@@ -6,7 +6,7 @@ Steps are taken by a kernel of whole steps, on a kernel's gradient, or by the de
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field as Limits
@@ -23,28 +23,6 @@ LIMIT = 1e15
 """A parameter beyond this has diverged, even where a saturated loss stays finite."""
 
 
-class Loop(Protocol):
-    """Steps on a carry (parameters and the optimiser's memory), in pieces of any size with the same result bit for bit."""
-
-    def start(self, vector: np.ndarray) -> State: ...
-
-    def restore(self, state: State) -> Any: ...
-
-    def state(self, carry: Any, position: int) -> State: ...
-
-    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]: ...
-
-    def vector(self, carry: Any) -> np.ndarray: ...
-
-    def remembered(self, state: State) -> np.ndarray:
-        """The memory of plain gradients in a state, as a flat vector."""
-        ...
-
-    def remembering(self, memory: np.ndarray) -> State:
-        """The part of a state that holds such a memory."""
-        ...
-
-
 def handed_over(before: "Descent", after: "Descent", field: Field, layout: Layout, state: State) -> State:
     """A state of one descent as one of another: with its memory, or with none where the optimiser is of another type."""
     old, new = loop_for(before, field, layout), loop_for(after, field, layout)
@@ -57,8 +35,12 @@ def handed_over(before: "Descent", after: "Descent", field: Field, layout: Layou
     return {**new.start(np.asarray(state["theta"])), **memory, "position": state["position"]}
 
 
-def loop_for(descent: "Descent", field: Field, layout: Layout) -> Loop:
-    """A kernel where the objective has one for this optimiser, else the compiled definition."""
+def loop_for(descent: "Descent", field: Field, layout: Layout) -> "KernelLoop | GradientLoop | CompiledLoop":
+    """A kernel where the objective has one for this optimiser, else the compiled definition.
+
+    Each takes steps on a carry (parameters and the optimiser's memory), in pieces of any size with the same result bit for bit.
+    `remembered` is the memory of plain gradients in a state, as a flat vector; `remembering` the part of a state that holds it.
+    """
     fused = getattr(field.objective, "fused", None)
     if fused is not None and descent.optimizer.decay is not None and descent.clip is None and descent.half_life is None:
         rates = descent.block_rates(layout.names)
@@ -473,7 +455,9 @@ class Descent(Dynamics):
                     last = loop.advance(before, now, done)[0] if done else before
                     raise _diverged(field, layout, loop.vector(last), now + done)
                 now += done
-                block = _next_block(block, asked, time.perf_counter() - began)
+                if asked == block:  # blocks grow until one takes about BLOCK_SECONDS; their size never changes a result
+                    seconds = max(time.perf_counter() - began, 1e-6)
+                    block = max(1, min(4 * block, int(block * BLOCK_SECONDS / seconds)))
                 vector = loop.vector(carry)
                 yield Point(now, vector, frame=now == target, state=loop.state(carry, now))
 
@@ -496,10 +480,3 @@ def _diverged(field: Field, layout: Layout, vector: np.ndarray, step: int) -> So
         size = "NaN" if np.isnan(gradient).any() else "infinite"
         why = f"the {what} is {size} at |theta|={np.linalg.norm(vector):.3g}; lower the rates, or mend the loss"
     return SolveFailed("diverged", f"diverged at step {step + 1}: {why}")
-
-
-def _next_block(block: int, done: int, seconds: float) -> int:
-    """Grow blocks until one takes about BLOCK_SECONDS; their size never changes a result."""
-    if done < block:
-        return block
-    return max(1, min(4 * block, int(done * BLOCK_SECONDS / max(seconds, 1e-6))))

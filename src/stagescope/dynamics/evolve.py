@@ -289,7 +289,11 @@ def evolve(
         with store_errors(folder):
             check_place(folder, overwrite)  # refuses a folder that is in use before any work is done
     state, camera = settled.start(law, layout, vector), Camera(journey)
-    first = _first(journey, camera, vector, state)
+    with np.errstate(**QUIET):
+        first = camera.frame(Point(0.0, vector, frame=True, state=state))
+    if not vector.any():  # a start that nothing moves away from is refused
+        horizon = settled.times(float(positions[-1])).get("t", math.inf)
+        require_motion(law, layout.unpack(vector), first.series["speed"], horizon)
     reason = stop.met(first.series) if stop is not None else None
     if reason:
         return sink_for(journey, folder, overwrite, checksum, first, state).finish(journey, "stopped", reason, state)
@@ -330,16 +334,6 @@ def _settled(what: Objective | Field, params: Params, dynamics: Dynamics) -> tup
     vector = layout.pack(params)
     dynamics.block_rates(layout.names)  # refuses rates of blocks that are not there
     return law, layout, vector, dynamics.settled(law, layout, vector)
-
-
-def _first(journey: Journey, camera: Camera, vector: np.ndarray, state: State) -> Frame:
-    """The frame of the start, which must not be one that nothing moves away from."""
-    with np.errstate(**QUIET):
-        first = camera.frame(Point(0.0, vector, frame=True, state=state))
-    if not vector.any():
-        until = journey.dynamics.times(float(journey.positions[-1])).get("t", math.inf)
-        require_motion(journey.field, journey.layout.unpack(vector), first.series["speed"], until)
-    return first
 
 
 def _begun(folder: Path, journey: Journey) -> bool:

@@ -1,7 +1,7 @@
 """Integration from one restart to the next, or step by step: by CVODE, or by SciPy's integrators as the second opinion."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -44,19 +44,16 @@ class Solver:
 
     def points(self, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
         """The flow at the stops, as frames. The last point is where to restart, and no frame if it is between stops."""
-        near = sum(1 for stop in stops.tolist() if _at_once(span[0], stop))
+        # a frame a few roundings after a restart: no integrator can take so small a step, and nothing moves in it
+        near = sum(1 for stop in stops.tolist() if stop - span[0] <= 1e-13 * abs(stop))
         yield from (Point(stop, theta, frame=True, state=None) for stop in stops[:near].tolist())
         if near == len(stops):
             return
-        for point in self._solve()(self, theta, span, stops[near:]):
+        solve = _scipy if self.method in SCIPY else _directly if _called_directly(self.flat) else _through_python
+        for point in solve(self, theta, span, stops[near:]):
             if point.speed is None or not isfinite(point.speed):  # else all parameters are finite
                 check_finite(point.vector, f"t={point.position:g}")
             yield point
-
-    def _solve(self) -> "Callable[[Solver, np.ndarray, tuple[float, float], np.ndarray], Iterator[Point]]":
-        if self.method in SCIPY:
-            return _scipy
-        return _directly if _called_directly(self.flat) else _through_python
 
     def diverged(self, t: float, norm: float) -> SolveFailed:
         return SolveFailed("diverged", f"diverged at t={t:g}: the {self.what} is not finite at |theta|={norm:.3g}")
@@ -71,11 +68,6 @@ def _called_directly(flat: FlatField) -> TypeGuard[Compiled]:
     for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; its message is in the result as well
         os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
     return isinstance(flat, Compiled) and cvode.functions() is not None
-
-
-def _at_once(start: float, stop: float) -> bool:
-    """A frame a few roundings after a restart: no integrator can take so small a step, and nothing moves in it."""
-    return bool(stop - start <= 1e-13 * abs(stop))
 
 
 def _norm(vector: np.ndarray) -> float:

@@ -37,12 +37,21 @@ def sundials() -> ctypes.CDLL | None:
     Looking a name up in an extension module finds those of its libraries too, wherever the installation has put them. The
     module is not imported, because it imports SciPy, which takes longer than a small run.
     """
+    package = find_spec("sksundae")
+    folders = (package and package.submodule_search_locations) or ()
+    places = (Path(folder, f"_cy_cvode{suffix}") for folder in folders for suffix in EXTENSION_SUFFIXES)
+    extension = next((place for place in places if place.is_file()), None)
+    if extension is None:
+        return None
     try:
-        library = ctypes.CDLL(str(_extension()))
-        if not (_version(library) == VERSION and _takes_doubles(library)):
+        library = ctypes.CDLL(str(extension))
+        major, minor, patch = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        label = ctypes.create_string_buffer(32)
+        silent = library.SUNDIALSGetVersionNumber(*map(ctypes.byref, (major, minor, patch)), label, len(label))
+        if silent or major.value != VERSION or not _takes_doubles(library):
             return None
         provide(library, entries.symbol)
-    except (ImportError, AttributeError, OSError):
+    except (AttributeError, OSError):
         return None
     return library
 
@@ -50,24 +59,6 @@ def sundials() -> ctypes.CDLL | None:
 def provide(library: ctypes.CDLL, name: str) -> None:
     """Let compiled code find a function of the library by its name."""
     binding.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
-
-
-def _extension() -> Path:
-    """The file of scikit-sundae's module for CVODE."""
-    package = find_spec("sksundae")
-    places = (package and package.submodule_search_locations) or ()
-    for place in (Path(folder, f"_cy_cvode{suffix}") for folder in places for suffix in EXTENSION_SUFFIXES):
-        if place.is_file():
-            return place
-    raise ImportError("scikit-sundae has no compiled module for CVODE")
-
-
-def _version(library: ctypes.CDLL) -> int:
-    """The first number of the library's version; 0 where it does not answer."""
-    major, minor, patch = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    label = ctypes.create_string_buffer(32)
-    numbers = (ctypes.byref(number) for number in (major, minor, patch))
-    return 0 if library.SUNDIALSGetVersionNumber(*numbers, label, len(label)) else major.value
 
 
 def _takes_doubles(library: ctypes.CDLL) -> bool:

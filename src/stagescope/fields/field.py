@@ -13,6 +13,8 @@ from stagescope.errors import InputError, StagescopeError
 from stagescope.params import Layout, Params
 from stagescope.spec import Spec
 
+Axes, Shapes = Mapping[str, tuple[str, ...]], Mapping[str, tuple[int, ...]]
+"""Names of the axes of each block, and their lengths."""
 FlatField = Callable[[np.ndarray, np.ndarray], float | None]
 """Reads a flat parameter vector, writes its velocity into the second argument; returns the loss where it comes with it."""
 TaylorField = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
@@ -74,12 +76,12 @@ class OnBlocks(ABC):
         return None
 
     @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
+    def axes(self) -> Axes:
         """Names of the axes of each block, where the model has names."""
         return {}
 
     @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+    def shapes(self) -> Shapes:
         """Shapes of the blocks, where the model has them."""
         return {}
 
@@ -268,11 +270,11 @@ class GradientField(Field):
         return self.source.draw(step)
 
     @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
+    def axes(self) -> Axes:
         return self.source.axes
 
     @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+    def shapes(self) -> Shapes:
         return self.source.shapes
 
     @property
@@ -332,11 +334,11 @@ class OfModel:
     model: Any
 
     @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
+    def axes(self) -> Axes:
         return self.model.axes
 
     @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+    def shapes(self) -> Shapes:
         return self.model.shapes
 
 

@@ -36,7 +36,7 @@ def sum_rows(typing, out, p, table, q, stride, rows, first, last, registers, pai
 
     def emit(context, builder, signature, values):
         _, p, _, q, stride, _, first, last = values[:8]
-        data = [context.make_array(kind)(context, builder, array).data for kind, array in _arrays(signature, values)]
+        data = [context.make_array(signature.args[i])(context, builder, values[i]).data for i in (0, 2, 5)]
         lanes = BYTES // item
         kind = ir.VectorType(context.get_value_type(signature.args[0].dtype), lanes)
         size = first.type
@@ -64,10 +64,6 @@ def sum_rows(typing, out, p, table, q, stride, rows, first, last, registers, pai
         return context.get_dummy_value()
 
     return signature, emit
-
-
-def _arrays(signature, values):
-    return ((signature.args[i], values[i]) for i in (0, 2, 5))
 
 
 @intrinsic

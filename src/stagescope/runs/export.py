@@ -4,9 +4,9 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ class Derived:
                 names[i] if axis == "curve" else f"{axis} {names[i]}"
                 for axis, names, i in zip(self.axes, self.labels, place, strict=True)
             )
-            found[_unique("/".join((self.name, *words)), found)] = column
+            found[unique("/".join((self.name, *words)), found)] = column
         return found
 
 
@@ -75,7 +75,7 @@ def columns(run: Run, derived: Iterable[Derived] = ()) -> dict[str, np.ndarray]:
     found = {name: values for name, values in run.series.items() if values.ndim == 1}
     for each in derived:
         if each.size <= WIDEST:
-            found |= {_unique(name, found): values for name, values in each.columns(run.frames).items()}
+            found |= {unique(name, found): values for name, values in each.columns(run.frames).items()}
     return found
 
 
@@ -106,6 +106,11 @@ def outside(run: Run, out: Path | str | None, suffix: str) -> Path:
     return path
 
 
+def unique(name: str, taken: Collection[Any]) -> str:
+    """A name that is not taken: itself, or with the first number from 2 on that makes it free."""
+    return name if name not in taken else next(free for k in count(2) if (free := f"{name}_{k}") not in taken)
+
+
 def _netcdf(run: Run, derived: Sequence[Derived]) -> bytes:
     """The format has no whole numbers of 64 bits: where 32 are too few, they are written as float64, exact up to 2^53."""
     data = dataset(run, derived)
@@ -118,8 +123,8 @@ def dataset(run: Run, derived: Iterable[Derived] = ()) -> "xarray.Dataset":
     """Recorded and derived arrays with named axes; those of derived ones have their labels as coordinates."""
     data = run.to_xarray()
     for each in derived:
-        name = _unique(re.sub(r"\W", "_", each.name), {*data.variables, *data.dims})
-        dims = [_unique(f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', axis)}", data.dims) for axis in each.axes]
+        name = unique(re.sub(r"\W", "_", each.name), {*data.variables, *data.dims})
+        dims = [unique(f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', axis)}", data.dims) for axis in each.axes]
         time = run.clock if each.frames is None else f"{name}_{run.clock}"
         labels: dict[str, Any] = {dim: [printable(text) for text in names] for dim, names in zip(dims, each.labels, strict=True)}
         if each.frames is not None:
@@ -135,7 +140,7 @@ def _npz(run: Run, derived: Sequence[Derived]) -> bytes:
     """
     arrays = {**run.series, **run.params}
     for each in derived:
-        name = _unique(each.name, arrays)
+        name = unique(each.name, arrays)
         arrays[name] = each.values
         arrays |= {f"{name}/{axis}": np.array(names) for axis, names in zip(each.axes, each.labels, strict=True)}
         arrays |= {} if each.frames is None else {f"{name}/frames": each.frames}
@@ -162,8 +167,3 @@ def _parquet(run: Run, derived: Sequence[Derived]) -> bytes:
     buffer = io.BytesIO()
     needed("pyarrow.parquet", "parquet", "an export to parquet").write_table(table.replace_schema_metadata(facts), buffer)
     return buffer.getvalue()
-
-
-def _unique(name: str, taken: Iterable[Any]) -> str:
-    known = set(taken)
-    return next(each for each in chain((name,), (f"{name}_{k}" for k in count(2))) if each not in known)

@@ -40,7 +40,9 @@ def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: A
     if not given:
         raise InputError(f"there is nothing beside {clock}; give the loss as loss=..., or any other array by a name")
     for name in named:
-        _check_array_name(name)
+        check_name(name)
+        if name in TAKEN:
+            raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
     arrays = {clock: time, **{name: _array(name, values, clock, len(time)) for name, values in given.items()}}
     if loss is not None and arrays["loss"].ndim != 1:
         raise InputError(f"loss has shape {arrays['loss'].shape}, expected one number a record; average it, or rename the array")
@@ -86,22 +88,13 @@ def _clock(step: Any, t: Any) -> tuple[str, np.ndarray]:
         i = int(falls[0]) + 1
         where = f"record {i} has {name} {time[i]:g} after {time[i - 1]:g}"
         raise InputError(f"{name} must rise: {where}; sort the records by {name} and keep one of each")
-    return name, _whole(time) if name == "step" else time.astype(float)
-
-
-def _whole(step: np.ndarray) -> np.ndarray:
-    broken = np.flatnonzero((step != np.round(step)) | (np.abs(step.astype(float)) >= 2**63))
+    if name == "t":
+        return name, time.astype(float)
+    broken = np.flatnonzero((time != np.round(time)) | (np.abs(time.astype(float)) >= 2**63))
     if len(broken):
-        raise InputError(
-            f"step is {step[broken[0]]:g} at record {broken[0]}, which is no whole number; give such a clock as t=..."
-        )
-    return step.astype(np.int64)
-
-
-def _check_array_name(name: str) -> None:
-    check_name(name)
-    if name in TAKEN:
-        raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+        i = broken[0]
+        raise InputError(f"step is {time[i]:g} at record {i}, which is no whole number; give such a clock as t=...")
+    return name, time.astype(np.int64)
 
 
 def _array(name: str, values: Any, clock: str, records: int) -> np.ndarray:
@@ -128,10 +121,6 @@ def numbers(name: str, values: Any, smaller: str) -> np.ndarray:
         return found.astype(np.int64)
     if kind.kind in "uf":
         return found.astype(np.float32 if kind.itemsize <= 4 else np.float64)
-    raise InputError(f"{name} holds {_odd(found)}, expected real numbers; convert it with np.asarray({name}, dtype=float)")
-
-
-def _odd(values: np.ndarray) -> str:
-    """What an array of no numbers holds: its first item and its type."""
-    first = values.reshape(-1)[0] if values.size else None
-    return f"{repr(first)[:40]} ({type(first).__name__})" if values.size else f"items of type {values.dtype}"
+    first = found.reshape(-1)[0] if found.size else None
+    held = f"{repr(first)[:40]} ({type(first).__name__})" if found.size else f"items of type {kind}"
+    raise InputError(f"{name} holds {held}, expected real numbers; convert it with np.asarray({name}, dtype=float)")

@@ -107,8 +107,7 @@ def read(folder: Path) -> Manifest:
     for name in (*found.files, *found.trimmed, *(f"{DATA}/{array}/zarr.json" for array in found.arrays)):
         if _leaves(name):
             raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
-    wrong = _wrong_in(found.spec) or _wrong_names(found)
-    if wrong:
+    if wrong := _wrong_in(found.spec) or _wrong_names(found):
         raise DamagedRun(f"{path}: {wrong}; restore it from a copy")
     return found
 

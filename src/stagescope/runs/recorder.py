@@ -159,16 +159,14 @@ class Recorder:
         self._writer: Writer | None = None
         self._begun = False
         self._status, self._reason = "running", ""
-        if self._out is not None:
-            self._take_place(self._out, resume, overwrite)
-
-    def _take_place(self, folder: Path, resume: bool, overwrite: bool) -> None:
+        if self._out is None:
+            return
         if resume and overwrite:
             raise InputError("resume and overwrite exclude each other; give one of them")
-        if resume and folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-            self._resume(folder)
+        if resume and self._out.exists() and not (self._out.is_dir() and not any(self._out.iterdir())):
+            self._resume(self._out)
         else:
-            check_place(folder, overwrite)
+            check_place(self._out, overwrite)
 
     @property
     def last(self) -> int | None:

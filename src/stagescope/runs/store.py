@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -85,7 +84,9 @@ def _check_files(folder: Path, manifest: Manifest) -> list[StoreError]:
         path = folder / name
         try:
             with files.opened(folder, name) as file:
-                found = _events_digest(file, manifest) if name == EVENTS else files.sha256(file)
+                # a killed run may have logged more than it committed; the tail of a run that has ended counts as damage
+                logged = manifest.events_bytes if manifest.status == "running" else -1
+                found = files.digest(file.read(logged)) if name == EVENTS else files.sha256(file)
         except StoreError as error:
             problems.append(error)
             continue
@@ -95,11 +96,6 @@ def _check_files(folder: Path, manifest: Manifest) -> list[StoreError]:
         if found not in (expected, manifest.trimmed.get(name)):
             problems.append(DamagedRun(f"{path}: damaged, its bytes are not those that were committed"))
     return problems
-
-
-def _events_digest(file: IO[bytes], manifest: Manifest) -> str:
-    """A killed run may have logged more than it committed; the tail of a run that has ended counts as damage."""
-    return files.digest(file.read(manifest.events_bytes if manifest.status == "running" else -1))
 
 
 def _moved_on(folder: Path, manifest: Manifest) -> bool:

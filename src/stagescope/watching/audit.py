@@ -64,13 +64,7 @@ class Finding:
     facts: dict[str, Any]
 
     def json(self) -> dict[str, Any]:
-        return {
-            "checkpoint": self.checkpoint,
-            "kind": self.kind,
-            "tensor": self.tensor,
-            "sentence": printable(self.sentence),
-            "facts": self.facts,
-        }
+        return {**vars(self), "sentence": printable(self.sentence)}
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,7 @@ SHARED = 0.1
 
 
 def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
-    """All continuity_findings, and notes on what cannot be judged."""
+    """All findings, and notes on what cannot be judged."""
     found: list[Finding] = []
     notes: list[str] = []
     for check in (_copies, _strangers, _strange_tensors, _stuck, _returned, _out_of_order, _off_the_path, _tensors_off_the_path):
@@ -261,7 +255,8 @@ def _strangers(series: Series) -> Iterator[Finding]:
         names = [series.names[n] for n in family]
         most = float(max(kin.correlation[n, m] for n in family for m in main))
         who = f"it and {len(names) - 1} more, up to {names[-1]}, share" if len(names) > 1 else "it shares"
-        text = f"{who} nothing with {_others(series, main)}: its weights correlate with theirs by {max(most, 0.0):.2f} at most"
+        rest = series.names[main[0]] if len(main) == 1 else f"the {len(main)} checkpoints of the main line"
+        text = f"{who} nothing with {rest}: its weights correlate with theirs by {max(most, 0.0):.2f} at most"
         text += f", theirs with each other by {usual:.2f}" if np.isfinite(usual) else ""
         if family[0] == 0:
             text += "; the others do not descend from it, unless the training had forgotten its start by then"
@@ -279,10 +274,6 @@ def _shared(samples: list[np.ndarray], family: list[int], main: list[int]) -> fl
             total += sample.shape[1]
             shared += sample.shape[1] * bool(kin.related[between].any())
     return shared / total if total else 0.0
-
-
-def _others(series: Series, main: list[int]) -> str:
-    return series.names[main[0]] if len(main) == 1 else f"the {len(main)} checkpoints of the main line"
 
 
 def _unjudged(series: Series) -> list[str]:

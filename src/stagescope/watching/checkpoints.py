@@ -129,15 +129,11 @@ def _load(model: nn.Module, checkpoint: Checkpoint) -> None:
             got, wanted = tuple(value.shape), tuple(own[key].shape)
             raise InputError(f"{name}: {printable(key)} has shape {got}, the model's has {wanted}: it is of another model")
     loaded = {own[key].data_ptr() for key in weights if key in own}
-    absent = [key for key, value in own.items() if key not in weights and value.data_ptr() not in loaded and _counts(model, key)]
+    wanted = dict(model.named_parameters(remove_duplicate=False))  # buffers such as masks are made by the model itself
+    absent = [key for key in own if key in wanted and key not in weights and own[key].data_ptr() not in loaded]
     if absent:
         raise InputError(f"{name} has no {absent[0]} ({len(absent)} of {len(own)} tensors are missing): it is of another model")
     model.load_state_dict(weights, strict=False)
-
-
-def _counts(model: nn.Module, key: str) -> bool:
-    """Whether a tensor is a parameter: buffers such as masks are made by the model itself."""
-    return key in dict(model.named_parameters(remove_duplicate=False))
 
 
 def _named_as(weights: dict[str, Tensor], own: dict[str, Any]) -> dict[str, Tensor]:

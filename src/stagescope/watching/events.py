@@ -57,18 +57,14 @@ def first_above(values: np.ndarray, bar: float) -> int | None:
 
 def first_layer(run: Run, away: float) -> tuple[int, int] | None:
     """Layer and record where the heads of a layer first are so far from their start, in the mean; None where none is."""
-    length = np.linalg.norm(moves(run), axis=-1)
+    length, entropy = np.linalg.norm(moves(run), axis=-1), np.asarray(run.series["entropy"], dtype=float)
     found = [
         (first_above(np.nanmean(length[:, layer], axis=1), away), layer)
         for layer in range(length.shape[1])
-        if _several(run, layer)
+        if np.isfinite(entropy[0, layer]).sum() > 1
     ]
     reached = [(frame, layer) for frame, layer in found if frame is not None]
     return None if not reached else (min(reached)[1], min(reached)[0])
-
-
-def _several(run: Run, layer: int) -> bool:
-    return int(np.isfinite(np.asarray(run.series["entropy"], dtype=float)[0, layer]).sum()) > 1
 
 
 def together(run: Run, layer: int, frame: int) -> Together:
@@ -147,14 +143,11 @@ def _stretches(time: np.ndarray, rate: np.ndarray, rules: RateRules) -> Iterator
         first, after = place, place + count
         place = after
         kind: Kind = "constant rate" if sign == 0 else "decay" if sign < 0 else "warm-up" if first == 0 else "rise"
-        jump = count == 1 and abs(change[first]) >= rules.jump and _flat(way, first)
+        # a jump is constant on both sides, as far as there are records
+        flat = not (way[max(0, first - 1) : first].any() or way[first + 1 : first + 2].any())
+        jump = count == 1 and abs(change[first]) >= rules.jump and flat
         stop = None if after == len(rate) - 1 else float(time[after])
         yield Rate(kind, float(time[first]), stop, float(rate[first]), float(rate[after]), jump)
-
-
-def _flat(way: np.ndarray, at: int) -> bool:
-    """Whether the rate is constant on both sides of a change, as far as there are records."""
-    return bool(np.all(way[max(0, at - 1) : at] == 0) and np.all(way[at + 1 : at + 2] == 0))
 
 
 @dataclass(frozen=True)

@@ -162,16 +162,15 @@ def _loaded(file: Path) -> dict[str, Any]:
             warnings.simplefilter("ignore")
             found = torch.load(file, map_location="cpu", weights_only=True, mmap=archive)
     except Exception as error:  # a damaged file raises nearly anything
-        raise _refused(file) if _is_refusal(error) else _damaged(file) from error
+        # the file is whole and wants more than tensors, as opposed to damaged
+        refusal = isinstance(error, pickle.UnpicklingError) and "unsupported" in str(error).lower()
+        if refusal or "TorchScript" in str(error):
+            raise _refused(file) from error
+        raise DamagedCheckpoint(f"{file} is no whole file of tensors; it is cut or of another kind") from error
     tensors = _state(found, torch.Tensor)
     if not tensors:
         raise InputError(f"{file} holds no tensors by name; expected a state_dict, or one under {', '.join(map(repr, _NESTED))}")
     return tensors
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether the file is whole and wants more than tensors, as opposed to damaged."""
-    return (isinstance(error, pickle.UnpicklingError) and "unsupported" in str(error).lower()) or "TorchScript" in str(error)
 
 
 def _state(found: Any, kind: type) -> dict[str, Any]:
@@ -186,10 +185,6 @@ def _state(found: Any, kind: type) -> dict[str, Any]:
     if lightning and all(name.startswith("model.") for name in tensors):
         return {name.removeprefix("model."): value for name, value in tensors.items()}
     return tensors
-
-
-def _damaged(file: Path) -> DamagedCheckpoint:
-    return DamagedCheckpoint(f"{file} is no whole file of tensors; it is cut or of another kind")
 
 
 def _refused(file: Path) -> InputError:

@@ -261,12 +261,7 @@ class Heads:
         return "\n".join([*map(str, self.heads), *(f"{name}: {note}" for name, note in self.notes.items())])
 
     def json(self) -> dict[str, Any]:
-        return {
-            "status": self.status,
-            "clock": self.clock,
-            "heads": [head.json() for head in self.heads],
-            "notes": dict(self.notes),
-        }
+        return {**vars(self), "heads": [head.json() for head in self.heads], "notes": dict(self.notes)}
 
 
 def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
@@ -325,7 +320,10 @@ class _Curve:
     def of(cls, time: np.ndarray, score: Score, layer: int, head: int, rules: Thresholds) -> "_Curve":
         value, chance, strength = (each[:, layer, head] for each in (score.value, score.chance, score.strength))
         plain = np.where(np.isfinite(strength), strength, 0.0)
-        smooth = _running_median(plain, rules.records)
+        smooth = plain
+        if len(plain) >= rules.records:  # a running median
+            padded = np.pad(plain, rules.records // 2, mode="edge")
+            smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, rules.records), axis=1)
         return cls(value, chance, smooth, TWO_SIDED * flutter(time, plain), _lasting(smooth, rules.kept))
 
     def at_end(self, records: int) -> tuple[float, float]:
@@ -335,13 +333,6 @@ class _Curve:
 def _median(values: np.ndarray) -> float:
     good = values[np.isfinite(values)]
     return float(np.median(good)) if len(good) else float("nan")
-
-
-def _running_median(values: np.ndarray, width: int) -> np.ndarray:
-    if len(values) < width:
-        return values
-    padded = np.pad(values, width // 2, mode="edge")
-    return np.median(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1)
 
 
 def _lasting(strength: np.ndarray, kept: float) -> np.ndarray:

@@ -14,12 +14,11 @@ import struct
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +27,7 @@ import numpy as np
 from stagescope.detect.transitions import RULES
 from stagescope.errors import InputError, needed, unknown
 from stagescope.memory import require_stored
-from stagescope.runs.export import outside, target
+from stagescope.runs.export import outside, target, unique
 from stagescope.runs.files import check_target, entries, opened, publish, store_errors
 from stagescope.runs.from_arrays import TAKEN, from_arrays
 from stagescope.runs.run import Run
@@ -232,7 +231,8 @@ def scalars(run: Run) -> dict[str, np.ndarray]:
     """
     found: dict[str, np.ndarray] = {}
     for name, values in _scalar_arrays(run):
-        words = [_word(axis, name) for axis in run.axes[name][1:]]
+        # an axis that bears the array's own name adds nothing but the number
+        words = ["" if axis.startswith(f"{name}_") else _clean(axis) for axis in run.axes[name][1:]]
         for place in np.ndindex(values.shape[1:]):
             curve = values[(slice(None), *place)]
             if not len(curve) or not np.isnan(curve).all():
@@ -289,22 +289,12 @@ def _shortest(values: np.ndarray) -> list[float]:
     return [float(text) for text in values.astype(str)] if values.dtype == np.float32 else values.tolist()
 
 
-def unique(name: str, taken: Collection[str]) -> str:
-    """A name that is not taken: itself, or with the first number from 2 on that makes it free."""
-    return name if name not in taken else next(each for k in count(2) if (each := f"{name}_{k}") not in taken)
-
-
 def _scalar_arrays(run: Run) -> Iterator[tuple[str, np.ndarray]]:
     """The arrays that hold scalars, in the order recorded. The clock is one, unless it is the step."""
     for name, values in {**run.series, **run.params}.items():
         small = values.ndim == 1 or (values.ndim == 2 and values.shape[1] <= VECTOR)
         if name != "step" and (small or run.axes[name][1:] == HEADS):
             yield name, values
-
-
-def _word(axis: str, array: str) -> str:
-    """What an axis is called in a name; an axis that bears the array's own name adds nothing but the number."""
-    return "" if axis.startswith(f"{array}_") else _clean(axis)
 
 
 def _clean(text: str) -> str:

@@ -279,14 +279,18 @@ class Observer:
             found["context_gain"], found["context_gain_error"] = (
                 self._context_gain(logits, gains) if gains and logits is not None else none
             )
-        return found | {name: _parameter(self.model, path) for name, path in self.blocks.items()}
+        return found | {name: self.model.get_parameter(path).detach().float().cpu().numpy() for name, path in self.blocks.items()}
 
     def _kept(self, seen: list[Seen]) -> list[Seen]:
         kept = [seen[i] for i in self.layers]
         if self.heads is None:
             return kept
-        cut = [[h for h in self.heads if h < one.heads] for one in kept]
-        return [Seen(one.path, one.weights[:, places], *_cut(one, places)) for one, places in zip(kept, cut, strict=True)]
+        chosen = []
+        for one in kept:
+            heads = [head for head in self.heads if head < one.heads]
+            pair = (None if part is None else part[:, heads] for part in (one.query, one.key))
+            chosen.append(Seen(one.path, one.weights[:, heads], *pair))
+        return chosen
 
     def _losses(self, logits: Tensor | None) -> dict[str, float]:
         """Losses on the probe, nats a token: of its text, and of the second half of what is said twice."""
@@ -373,10 +377,6 @@ def unigram_entropy(probe: Probe) -> float:
     return float(-(shares * np.log(shares)).sum() + (len(counts) - 1) / (2 * max(counts.sum(), 1)))
 
 
-def _cut(one: Seen, places: list[int]) -> list[Tensor | None]:
-    return [None if each is None else each[:, places] for each in (one.query, one.key)]
-
-
 def chosen_layers(paths: list[str], wanted: Collection[int | str] | None) -> list[int]:
     """Places of the layers to record: by number, or by a part of the module's name."""
     if wanted is None:
@@ -413,7 +413,3 @@ def chosen_blocks(model: nn.Module, wanted: Sequence[str]) -> dict[str, str]:
 def _array_name(path: str) -> str:
     name = path.replace(".", "_")
     return f"{name}_" if name in AXES or name in SCALARS or name in ("t", "step", "speed") else name
-
-
-def _parameter(model: nn.Module, path: str) -> np.ndarray:
-    return model.get_parameter(path).detach().float().cpu().numpy()

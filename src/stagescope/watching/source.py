@@ -66,7 +66,9 @@ def model_of(run: Run) -> Model:
             " record one with ss.watch, or read checkpoints with ss.read_checkpoints"
         )
     source = run.spec["source"]
-    probe = _mapping(source.get("probe") or {})
+    probe = source.get("probe") or {}
+    if not isinstance(probe, Mapping):
+        raise _odd("probe", probe)
     length = _whole(probe, "length", 64)
     return Model(
         name=str(source.get("model") or "a model"),
@@ -90,12 +92,6 @@ def head_name(layer: int, head: int) -> str:
 
 def _odd(name: str, value: Any) -> InputError:
     return InputError(f"the source of this run has {name} {value!r:.60}, which ss.watch does not write; record the run again")
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise _odd("probe", value)
-    return value
 
 
 def _whole(source: Mapping[str, Any], name: str, default: int) -> int:
@@ -197,7 +193,9 @@ def gate_of(run: Run, limits: Limits = LIMITS) -> Gate:
     entropy = model_of(run).unigram_entropy
     loss, lowest = _last(run, "loss")[0], _lowest(run, limits.records)
     gain, at = _last(run, "context_gain")
-    error = None if at is None else _at(run, "context_gain_error", at)
+    error = None
+    if at is not None and "context_gain_error" in run.series and np.isfinite(run.series["context_gain_error"][at]):
+        error = float(run.series["context_gain_error"][at])
     learned, first = _learned(lowest, entropy, limits)
     used, second = _used(run, gain, error, at, lowest, limits)
     verdict = "events of attention count" if learned and used else "no event of attention counts"
@@ -219,11 +217,6 @@ def _lowest(run: Run, records: int) -> float | None:
         return float(good.min())
     windows = np.lib.stride_tricks.sliding_window_view(good, records) if len(good) else None
     return None if windows is None else float(np.median(windows, axis=-1).min())
-
-
-def _at(run: Run, name: str, frame: int) -> float | None:
-    value = float(run.series[name][frame]) if name in run.series else float("nan")
-    return value if np.isfinite(value) else None
 
 
 def _learned(loss: float | None, entropy: float | None, limits: Limits) -> tuple[bool, str]:

@@ -1,7 +1,10 @@
 """What the page shows of a watched model: losses, patterns of all heads, what heads do, embedding, sizes, learning rate."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,9 +118,7 @@ def role_view(drawn: Drawn, name: str, score: Score) -> View | None:
     chance = Chance(drawn.model.length, drawn.model.causal)
     starts = {"previous token": 1, "sink": 4, "induction": drawn.model.period, "duplicate": drawn.model.period}
     even = chance.mean(starts[name]) if name in starts else 0.0
-    levels = [Level("even attention", even)] if name in starts else []
-    if name in starts:
-        levels.append(Level("name from here", even + THRESHOLDS.share))
+    levels = [Level("even attention", even), Level("name from here", even + THRESHOLDS.share)] if name in starts else []
     about = f"Attention of each head to {KEYS[name]}."
     return _curves(drawn, f"role-{name.replace(' ', '-')}", f"Score: {name}", about, "share", drawn.rows(score.value), levels)
 
@@ -146,8 +147,10 @@ def lag_view(drawn: Drawn) -> View | None:
     return matrix("lags", "Attention by lag", about + drawn.left_out, values, **labels)
 
 
-def _types(drawn: Drawn, count: int) -> tuple[str, ...]:
-    return (*token_labels(drawn.model.types, count - 1), "(rest)")
+def _by_type(drawn: Drawn, values: np.ndarray) -> dict[str, Any]:
+    """Labels of heads by tokens."""
+    columns = (*token_labels(drawn.model.types, values.shape[-1] - 1), "(rest)")
+    return {"rows": drawn.names, "columns": columns, "row_axis": "", "column_axis": "token"}
 
 
 def type_view(drawn: Drawn) -> View | None:
@@ -156,7 +159,7 @@ def type_view(drawn: Drawn) -> View | None:
         return None
     values = drawn.rows(drawn.run.series["type_mass"])
     about = "Attention that each head gives to the most frequent tokens of the probe, most frequent first, and to all others."
-    labels = {"rows": drawn.names, "columns": _types(drawn, values.shape[-1]), "row_axis": "", "column_axis": "token"}
+    labels = _by_type(drawn, values)
     return matrix("types", "Attention by token", about + drawn.left_out, values, **labels, high=largest(values[..., :-1]))
 
 
@@ -167,8 +170,8 @@ def beyond_view(drawn: Drawn) -> View | None:
         return None
     values = drawn.rows(arrays["type_mass"]) - drawn.rows(arrays["type_mass_mean"])
     about = "The same less what the mean pattern of all sequences gives: above 0 where a head looks for a token itself."
-    labels = {"rows": drawn.names, "columns": _types(drawn, values.shape[-1]), "row_axis": "", "column_axis": "token"}
-    return matrix("beyond", "Attention by token beyond position", about + drawn.left_out, values, signed=True, **labels)
+    title = "Attention by token beyond position"
+    return matrix("beyond", title, about + drawn.left_out, values, signed=True, **_by_type(drawn, values))
 
 
 def agreement_view(drawn: Drawn) -> View | None:
@@ -210,24 +213,38 @@ WIDE = 30
 """Ratio of the largest to the smallest probe loss from which on a logarithmic axis is offered, whatever batches do."""
 
 
+class Plain(NamedTuple):
+    """A view of one curve: its slot, title, words, axis and the name of the curve."""
+
+    slot: str
+    title: str
+    about: str
+    axis: str
+    curve: str
+    log: bool = False
+
+
 def watched_views(reading: HasRun) -> list[Maker]:
     """All views of a watched run; arrays that `ss.watch` does not make itself, and recorded parameters, as in any run."""
     run = reading.run
     model = model_of(run)
-    first: list[Maker] = [partial(losses_view, run, model), *head_views(run)]
-    sizes = [partial(embedding_view, run), partial(rank_view, run), partial(scores_view, run), partial(groups_view, run, model)]
+    uniform = [Level("uniform", float(np.log(model.vocabulary)))] if model.vocabulary else []
     return [
-        *first,
-        partial(repeat_view, run, model),
+        partial(losses_view, run, model, uniform),
+        *head_views(run),
+        partial(plain_view, run, "repeat_loss", uniform),
         partial(context_view, run),
-        *sizes,
-        partial(rate_view, run),
-        partial(gradient_view, run),
+        partial(embedding_view, run),
+        partial(plain_view, run, "embedding_rank"),
+        partial(scores_view, run),
+        partial(groups_view, run, model),
+        partial(plain_view, run, "learning_rate"),
+        partial(plain_view, run, "gradient_norm"),
         *other_views(run),
     ]
 
 
-def losses_view(run: Run, model: Model) -> View | None:
+def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     """Losses on the probe and of the batches, with what can be had without context."""
     names = {"loss": "probe", "train_loss": "training batch"}
     found = {name: _series(run, key) for key, name in names.items() if _known(run, key)}
@@ -235,22 +252,11 @@ def losses_view(run: Run, model: Model) -> View | None:
         return None
     made = [Curve(name, values, faint=name == "training batch") for name, values in found.items()]
     levels = [] if model.unigram_entropy is None else [Level("unigram entropy", model.unigram_entropy)]
-    if model.vocabulary:
-        levels.append(Level("uniform", float(np.log(model.vocabulary))))
+    levels += uniform
     about = "Next-token loss on the probe; faint, of the training batches. Without context it ends at the unigram entropy."
     probe = found.get("probe", np.ones(1))
     wide = float(np.nanmax(probe)) > WIDE * max(float(np.nanmin(probe)), 1e-300)
     return curves("loss", "Loss", about, "nats a token", made, levels=levels, log=wide)
-
-
-def repeat_view(run: Run, model: Model) -> View | None:
-    """Loss where only copying helps."""
-    if not _known(run, "repeat_loss"):
-        return None
-    about = "Loss on the second half of random tokens that are said twice: it falls where the model copies from the first half."
-    levels = [Level("uniform", float(np.log(model.vocabulary)))] if model.vocabulary else []
-    made = [Curve("said twice", _series(run, "repeat_loss"))]
-    return curves("repeat", "Loss on tokens said twice", about, "nats a token", made, levels=levels, log=True)
 
 
 def _series(run: Run, name: str) -> np.ndarray:
@@ -295,14 +301,6 @@ def _table(run: Run, name: str) -> np.ndarray | None:
     return None if found is None or found.ndim != 2 or not found.shape[1] else np.asarray(found, dtype=float)
 
 
-def rank_view(run: Run) -> View | None:
-    if not _known(run, "embedding_rank"):
-        return None
-    about = "Effective rank of the token embedding: (sum s^2)^2 / sum s^4 over its singular values s."
-    made = [Curve("effective rank", _series(run, "embedding_rank"))]
-    return curves("embedding-rank", "Embedding: effective rank", about, "rank", made)
-
-
 def scores_view(run: Run) -> View | None:
     """The largest singular value of the scores of each head."""
     found = run.series.get("score_values")
@@ -331,18 +329,37 @@ def groups_view(run: Run, model: Model) -> View | None:
     return curves("groups", "Norms of parameters", about, "norm", many_curves(values, names), log=True)
 
 
-def rate_view(run: Run) -> View | None:
-    if not _known(run, "learning_rate"):
-        return None
-    made = [Curve("learning rate", _series(run, "learning_rate"))]
-    return curves("rate", "Learning rate", "That of the optimizer's first group.", "learning rate", made)
+ONE_CURVE = {
+    "repeat_loss": Plain(
+        "repeat",
+        "Loss on tokens said twice",
+        "Loss on the second half of random tokens that are said twice: it falls where the model copies from the first half.",
+        "nats a token",
+        "said twice",
+        log=True,
+    ),
+    "embedding_rank": Plain(
+        "embedding-rank",
+        "Embedding: effective rank",
+        "Effective rank of the token embedding: (sum s^2)^2 / sum s^4 over its singular values s.",
+        "rank",
+        "effective rank",
+    ),
+    "learning_rate": Plain("rate", "Learning rate", "That of the optimizer's first group.", "learning rate", "learning rate"),
+    "gradient_norm": Plain(
+        "gradient", "Norm of the gradient", "Of the batch at each recorded step.", "norm", "gradient norm", log=True
+    ),
+}
+"""What is one number a record, by the name of its array."""
 
 
-def gradient_view(run: Run) -> View | None:
-    if not _known(run, "gradient_norm"):
+def plain_view(run: Run, name: str, levels: Sequence[Level] = ()) -> View | None:
+    """A view of one curve; none where it was not recorded."""
+    if not _known(run, name):
         return None
-    made = [Curve("gradient norm", _series(run, "gradient_norm"))]
-    return curves("gradient", "Norm of the gradient", "Of the batch at each recorded step.", "norm", made, log=True)
+    plain = ONE_CURVE[name]
+    made = [Curve(plain.curve, _series(run, name))]
+    return curves(plain.slot, plain.title, plain.about, plain.axis, made, levels=levels, log=plain.log)
 
 
 def other_views(run: Run) -> list[Maker]:
@@ -350,11 +367,5 @@ def other_views(run: Run) -> list[Maker]:
     rest = [name for name in run.series if name == run.clock or name not in RECORDED]
     if len(rest) == 1 and not len(run.params):
         return []
-    return any_views(_Rest(replace(run, series=Arrays(tuple(rest), lambda name: run.series[name]), memo={})))
-
-
-@dataclass
-class _Rest:
-    """A run with some of its arrays."""
-
-    run: Run
+    part = replace(run, series=Arrays(tuple(rest), lambda name: run.series[name]), memo={})
+    return any_views(SimpleNamespace(run=part))

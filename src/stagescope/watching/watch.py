@@ -249,7 +249,9 @@ def watch(
     if not isinstance(model, nn.Module):
         raise InputError(f"expected a PyTorch module to watch, got {type(model).__name__}; for other frameworks use ss.Recorder")
     unwrapped(model)  # a model that cannot be watched is refused in every process
-    if _other_process():
+    import torch.distributed as processes
+
+    if processes.is_available() and processes.is_initialized() and processes.get_rank() != 0:  # process 0 records
         return Idle()
     observer = Observer(
         model, probe, tokenizer=tokenizer, layers=layers, heads=heads, blocks=blocks, patterns=patterns, forward=forward
@@ -304,13 +306,6 @@ def _warn(text: str, level: int) -> None:
         warnings.warn(f"stagescope: {text}", stacklevel=level)
     except Warning:
         print(f"stagescope: {text}", file=sys.stderr)
-
-
-def _other_process() -> bool:
-    """Whether another process of a distributed training records."""
-    import torch.distributed as processes
-
-    return processes.is_available() and processes.is_initialized() and processes.get_rank() != 0
 
 
 class Idle(Watcher):
