@@ -1,4 +1,4 @@
-"""Commands that make what a paper shows, and say what there is."""
+"""Commands that make what a paper shows, the tour of all papers, and facts of a text. Heavy imports are inside."""
 
 import math
 import sys

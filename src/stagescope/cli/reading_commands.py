@@ -1,4 +1,4 @@
-"""Commands that read a run: its stages, claims and ladder, its page and its figures."""
+"""Commands that read a run or checkpoints: stages, claims and ladder, pages and figures, defects."""
 
 import sys
 from pathlib import Path

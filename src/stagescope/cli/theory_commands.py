@@ -1,4 +1,4 @@
-"""`stagescope predict`: the stages of a training before it. Heavy imports are inside, as in all commands."""
+"""`stagescope predict` and `stagescope continue`: what theory says without a run. Heavy imports are inside."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar

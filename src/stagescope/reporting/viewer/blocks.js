@@ -1,7 +1,7 @@
 /**
  * The arrays of a page. A block is base64 of a zlib stream in its own <script>; it is decoded when first asked for, once.
  *
- * What is done to the bytes is said in `reporting/blocks.py`; this undoes it. In short: f64, f32 and i32 are little endian with
+ * What is done to the bytes is said in `reporting/bundle.py`; this undoes it. In short: f64, f32 and i32 are little endian with
  * their bytes shuffled (first bytes of all items, then all second bytes, ...); f32 may hold `order` differences over frames;
  * `companded` is 8 bits a cell on a quadratic scale, kept as differences over frames, cell by cell, with 255 for what is not a
  * number.

@@ -1,6 +1,6 @@
 /**
  * The table of a sweep: its columns, its cells on chosen axes, and what they say in a chosen column. Nothing is computed here:
- * statistics, areas and sentences come with the page (`diagrams/cells.py`).
+ * statistics, areas and sentences come with the page (`diagrams/page.py`).
  */
 
 /** @typedef {import("./types.js").SweepData} SweepData */

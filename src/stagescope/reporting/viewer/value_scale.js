@@ -1,6 +1,6 @@
 /**
  * Where numbers lie on a bar of colours or along an axis of values: linear, logarithmic, and both with a sign.
- * `diagrams/scale.py` does the same for figures.
+ * `diagrams/areas.py` does the same for figures.
  */
 
 import { Axis, axisTicks } from "./traces.js";
