@@ -151,7 +151,7 @@ class Calibrate(Command):
             workers=self.workers,
             progress=self.progress,
         )
-        answer(found, self.json_, "print_calibration")
+        answer(found, self.json_, "print_text")
         return 0 if found.holds else 1
 
 

@@ -219,5 +219,5 @@ class Audit(Command):
         if self.folder is not None:
             audits.insert(0, audit(self.folder, progress=self.progress))
         found = sum(audits[1:], audits[0])
-        answer(found, self.json_, "print_audit")
+        answer(found, self.json_, "print_text")
         return 0 if found.clean else 1
