@@ -1,4 +1,4 @@
-"""`stagescope run --config FILE`: a run configuration, such as the Play page saves, as words of the command line."""
+"""Words of the command line before they are parsed: unknown options of a study, and `run --config FILE`."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What every command is, and how its answer is printed as JSON."""
+"""What every command is, what it prints about a run, and how its answer is printed as JSON. No heavy imports."""
 
 import json
 import sys

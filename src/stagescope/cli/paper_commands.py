@@ -1,4 +1,4 @@
-"""Commands that make what a paper shows, and say what there is."""
+"""Commands that make what a paper shows, the tour of all papers, and facts of a text. Heavy imports are inside."""
 
 import math
 import sys
@@ -151,7 +151,7 @@ class Calibrate(Command):
             workers=self.workers,
             progress=self.progress,
         )
-        answer(found, self.json_, "print_calibration")
+        answer(found, self.json_, "print_text")
         return 0 if found.holds else 1
 
 

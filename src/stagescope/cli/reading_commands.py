@@ -1,4 +1,4 @@
-"""Commands that read a run: its stages, claims and ladder, its page and its figures."""
+"""Commands that read a run or checkpoints: stages, claims and ladder, pages and figures, defects."""
 
 import sys
 from pathlib import Path
@@ -218,5 +218,5 @@ class Audit(Command):
         if self.folder is not None:
             audits.insert(0, audit(self.folder, progress=self.progress))
         found = sum(audits[1:], audits[0])
-        answer(found, self.json_, "print_audit")
+        answer(found, self.json_, "print_text")
         return 0 if found.clean else 1

@@ -10,7 +10,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from stagescope.claims.calibration import Calibration
 from stagescope.claims.claim import Outcome
 from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
@@ -25,7 +24,6 @@ from stagescope.views.view import GLOSSARY, occurring
 
 if TYPE_CHECKING:
     from stagescope.papers.study import Study
-    from stagescope.watching.audit import Audit
     from stagescope.watching.heads import Heads
 
 LEFT_OUT = ("not reached", "not counted")
@@ -189,11 +187,7 @@ def print_ledger(ledger: Ledger) -> None:
             show(line)
 
 
-def print_calibration(found: Calibration) -> None:
-    show(found.text())
-
-
-def print_audit(found: "Audit") -> None:
+def print_text(found: Any) -> None:
     show(found.text())
 
 

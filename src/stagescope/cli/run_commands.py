@@ -1,4 +1,4 @@
-"""Commands that make a run, continue it, and look after its files. Heavy imports are inside, as in all commands."""
+"""Commands that make a run, fork it, import one, continue it, and look after its files. Heavy imports are inside."""
 
 import json
 import os

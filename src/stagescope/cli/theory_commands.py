@@ -1,4 +1,4 @@
-"""`stagescope predict`: the stages of a training before it. Heavy imports are inside, as in all commands."""
+"""`stagescope predict` and `stagescope continue`: what theory says without a run. Heavy imports are inside."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -12,7 +12,6 @@ from stagescope.papers.registry import studies, study
 
 if TYPE_CHECKING:
     from stagescope.landscape.saddle_path import SaddlePath
-    from stagescope.papers.predicting import CriticalScale
     from stagescope.papers.study import Setup, Study
 
 
@@ -50,9 +49,12 @@ class Predict(Command):
         flags: PredictFlags = self.study
         if flags.seeds < 1:
             raise InputError(f"--seeds is {flags.seeds}, but at least one start must be drawn")
-        found = _predictions(flags)
-        asked = flags.critical_scale
-        critical = [] if asked is None else [(seed, _critical(flags, asked, seed)) for seed in range(flags.seeds)]
+        found, critical, asked = _predictions(flags), [], flags.critical_scale
+        if asked is not None:
+            from stagescope.papers.predicting import critical_scale
+
+            starts = [(seed, _plan(flags, None, seed)[1].what) for seed in range(flags.seeds)]
+            critical = [(seed, critical_scale(what, asked, seed=seed)) for seed, what in starts]
         if flags.json_:
             answers = [{"init_scale": scale, "seed": seed, **path.json()} for scale, seed, path in found]
             extra = {"critical_scales": [{"seed": seed, **each.json()} for seed, each in critical]} if asked else {}
@@ -125,12 +127,6 @@ def _is_flow(found: "Study", preset: str) -> bool:
     except InputError:
         return False
     return True
-
-
-def _critical(flags: PredictFlags, event: str, seed: int) -> "CriticalScale":
-    from stagescope.papers.predicting import critical_scale
-
-    return critical_scale(_plan(flags, None, seed)[1].what, event, seed=seed)
 
 
 class ContinueFlags(Arguments):

@@ -1,4 +1,4 @@
-"""Rises and falls of a curve: what is left of its ups and downs when small and brief ones are joined."""
+"""How events are located on curves: crossings and peaks with an interval, and rises and falls when small ones are joined."""
 
 import math
 from dataclasses import dataclass

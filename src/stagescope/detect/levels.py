@@ -161,7 +161,7 @@ def valley(time: np.ndarray, loss: np.ndarray, when: tuple[float | None, ...], j
     for h in PEAKS.bandwidths:
         if np.ptp(logs[reach]) < 3 * h:
             break
-        grid, slope, error = local_slopes(logs[reach], loss[reach], h, PEAKS.records)
+        grid, slope, error = local_slopes(logs[reach], loss[reach], h)
         inside = np.flatnonzero((grid > start) & (grid < stop))
         if not inside.size:
             continue

@@ -12,6 +12,8 @@ import numpy as np
 TWO_SIDED = 1.96
 """Standard deviations of the half-width of a 95 % interval."""
 
+FLUTTER = 31
+"""Records of the running median of `flutter`."""
 MEDIAN_SQUARE = 0.4549
 """The median of the square of a standard normal number."""
 
@@ -28,7 +30,7 @@ class Averaging:
 AVERAGING = Averaging()
 
 
-def flutter(time: np.ndarray, curve: np.ndarray, records: int = 31) -> np.ndarray:
+def flutter(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
     """The standard deviation of noise that differs from record to record, around each record: a running median.
 
     Each record is compared with the line through its neighbours, from which noise alone makes it differ.
@@ -38,8 +40,8 @@ def flutter(time: np.ndarray, curve: np.ndarray, records: int = 31) -> np.ndarra
     share = (time[1:-1] - time[:-2]) / (time[2:] - time[:-2])
     apart = curve[1:-1] - (1 - share) * curve[:-2] - share * curve[2:]
     square = np.pad(apart**2 / (1 + (1 - share) ** 2 + share**2), 1, mode="edge")
-    padded = np.pad(square, records // 2, mode="edge")
-    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, records), axis=1)
+    padded = np.pad(square, FLUTTER // 2, mode="edge")
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, FLUTTER), axis=1)
     return np.sqrt(middle / MEDIAN_SQUARE)
 
 
@@ -78,18 +80,20 @@ def delay(time: np.ndarray, curve: np.ndarray, level: float, when: float, *, sin
     return TWO_SIDED * float(np.sqrt(gathered[-1] - gathered[0])) / max(slope, np.finfo(float).tiny)
 
 
-def averaged(time: np.ndarray, curve: np.ndarray, rule: Averaging = AVERAGING) -> tuple[np.ndarray, np.ndarray]:
+def averaged(time: np.ndarray, curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The local mean of a curve, and its 95 % half-width from the means of blocks of each window, less their trend.
 
     A window is as wide as a share of the time that has passed; near the ends of the run it is narrower, and its error larger.
     Where it has fewer than two records a block, nothing is known of its noise, and the error is infinite.
     """
     here = np.arange(len(time))
-    before = here - np.searchsorted(time, time * np.exp(-rule.width / 2))
-    after = np.searchsorted(time, time * np.exp(rule.width / 2), side="right") - 1 - here
+    before = here - np.searchsorted(time, time * np.exp(-AVERAGING.width / 2))
+    after = np.searchsorted(time, time * np.exp(AVERAGING.width / 2), side="right") - 1 - here
     side = np.minimum(before, after)  # as many records on both sides: a window that hangs over an end would lean
-    edges = (here - side)[:, None] + np.rint(np.arange(rule.blocks + 1) / rule.blocks * (2 * side + 1)[:, None]).astype(int)
-    wide = 2 * side + 1 >= 2 * rule.blocks
+    edges = (here - side)[:, None] + np.rint(np.arange(AVERAGING.blocks + 1) / AVERAGING.blocks * (2 * side + 1)[:, None]).astype(
+        int
+    )
+    wide = 2 * side + 1 >= 2 * AVERAGING.blocks
     mean, error = np.array(curve, dtype=float), np.full(len(curve), np.inf)
     if not wide.any():
         return mean, error
@@ -99,16 +103,16 @@ def averaged(time: np.ndarray, curve: np.ndarray, rule: Averaging = AVERAGING) -
     left = blocks - blocks.mean(axis=1, keepdims=True) - trend[:, None] * place
     mean[wide] = _block_means(np.asarray(curve, dtype=float), edges[wide][:, [0, -1]])[:, 0]
     records = 2 * side[wide] + 1
-    square = np.sum(left**2, axis=1) / (rule.blocks - 2) / rule.blocks * records
-    error[wide] = rule.quantile * np.sqrt(_pooled(time[wide], square, rule.width) / records)
+    square = np.sum(left**2, axis=1) / (AVERAGING.blocks - 2) / AVERAGING.blocks * records
+    error[wide] = AVERAGING.quantile * np.sqrt(_pooled(time[wide], square) / records)
     return mean, error
 
 
-def _pooled(time: np.ndarray, square: np.ndarray, width: float) -> np.ndarray:
+def _pooled(time: np.ndarray, square: np.ndarray) -> np.ndarray:
     """The variance of a record, averaged over the windows that touch: those of one window are few and would be too small by
     chance somewhere."""
-    first = np.searchsorted(time, time * np.exp(-width))
-    last = np.searchsorted(time, time * np.exp(width), side="right")
+    first = np.searchsorted(time, time * np.exp(-AVERAGING.width))
+    last = np.searchsorted(time, time * np.exp(AVERAGING.width), side="right")
     return _block_means(square, np.column_stack([first, last]))[:, 0]
 
 

@@ -39,21 +39,21 @@ class Peaks:
 PEAKS = Peaks()
 
 
-def proposals(u: np.ndarray, curve: np.ndarray, rules: Peaks = PEAKS) -> list[Proposal]:
+def proposals(u: np.ndarray, curve: np.ndarray) -> list[Proposal]:
     """Peaks of |d curve/du|, those that stand out most first."""
-    found = [peak for h in rules.bandwidths for peak in _peaks(*local_slopes(u, curve, h, rules.records), h, rules)]
+    found = [peak for h in PEAKS.bandwidths for peak in _peaks(*local_slopes(u, curve, h), h)]
     kept: list[Proposal] = []
     for peak in sorted(found, key=lambda each: -each.excess):
-        if all(abs(peak.centre - other.centre) > max(rules.apart, min(peak.bandwidth, other.bandwidth)) for other in kept):
+        if all(abs(peak.centre - other.centre) > max(PEAKS.apart, min(peak.bandwidth, other.bandwidth)) for other in kept):
             kept.append(peak)
-    return kept[: rules.most]
+    return kept[: PEAKS.most]
 
 
-def local_slopes(u: np.ndarray, curve: np.ndarray, h: float, records: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def local_slopes(u: np.ndarray, curve: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Local-linear slopes and their standard errors with Gaussian weights, on a grid of spacing h/3."""
     grid = np.arange(u[0], u[-1] + h / 6, h / 3)
     weight = np.exp(-0.5 * ((grid[:, None] - u[None, :]) / h) ** 2)
-    enough = (weight > 0.1).sum(axis=1) >= records
+    enough = (weight > 0.1).sum(axis=1) >= PEAKS.records
     grid, weight = grid[enough], weight[enough]
     total = weight.sum(axis=1)
     off = u[None, :] - (weight @ u / total)[:, None]
@@ -65,8 +65,8 @@ def local_slopes(u: np.ndarray, curve: np.ndarray, h: float, records: int) -> tu
     return grid, slope, np.sqrt(variance * (weight**2 * off**2).sum(axis=1)) / moment
 
 
-def _peaks(at: np.ndarray, slope: np.ndarray, error: np.ndarray, h: float, rules: Peaks) -> list[Proposal]:
-    if len(at) < rules.records:
+def _peaks(at: np.ndarray, slope: np.ndarray, error: np.ndarray, h: float) -> list[Proposal]:
+    if len(at) < PEAKS.records:
         return []
     middle = np.median(slope)
     spread = 1.4826 * np.median(np.abs(slope - middle))  # the factor makes it a standard deviation for normal slopes
@@ -77,8 +77,8 @@ def _peaks(at: np.ndarray, slope: np.ndarray, error: np.ndarray, h: float, rules
         for i in tops:
             sides = (_lowest(d, int(i), -1), _lowest(d, int(i), 1))
             excess = min((d[i] - d[j]) / max(np.hypot(error[i], error[j]), 1e-300) for j in sides)
-            clear = all(d[i] >= rules.ratio * d[j] for j in sides) and abs(slope[i] - middle) >= rules.spreads * spread
-            if excess >= rules.errors and clear:
+            clear = all(d[i] >= PEAKS.ratio * d[j] for j in sides) and abs(slope[i] - middle) >= PEAKS.spreads * spread
+            if excess >= PEAKS.errors and clear:
                 found.append(Proposal(float(at[i]), h, float(excess)))
     return found
 

@@ -1,4 +1,4 @@
-"""Which part of a diagram a cell covers.
+"""Where values lie on a scale, and which part of a diagram a cell covers.
 
 Every leaf box between cells is cut in four; each quarter belongs to the cell at its corner. On a plain grid a cell so covers
 everything that is nearer to it than to its neighbours along either axis; where a refinement put cells between, all of them

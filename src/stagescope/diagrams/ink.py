@@ -1,7 +1,8 @@
-"""Ink of a phase diagram over one axis: medians with their intervals, or a row for each category with shares of seeds.
+"""Ink of a phase diagram. Over two axes every cell is the area it covers; over one, medians with their intervals.
 
-Cells without a median stand in lanes of their own: above the values those that a longer run might give one, below them those
-that were there at the start, failed, or have none. A curve is broken there, and its interval open upwards where it has no end.
+Words over one axis are a row for each category with shares of seeds. Cells without a median stand in lanes of their own: above
+the values those that a longer run might give one, below them those that were there at the start, failed, or have none. A curve
+is broken there, and its interval open upwards where it has no end.
 """
 
 import math

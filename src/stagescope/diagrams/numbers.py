@@ -1,4 +1,4 @@
-"""The numbers of a phase diagram: its cells and their values, with intervals over seeds."""
+"""The numbers of a phase diagram: what it shows, lines of theory, its cells and their values, with intervals over seeds."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The page of a sweep: its whole table, and a viewer that draws any column over any axes (`viewer/diagram.js`)."""
+"""The page of a sweep: its table, what its cells say, and a viewer that draws any column over any axes (`viewer/diagram.js`)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations

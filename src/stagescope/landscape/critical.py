@@ -1,4 +1,4 @@
-"""Critical points: where a field vanishes, what kind of point that is, and which of them a run passed by."""
+"""Critical points: the search for a zero of a field, what kind of point it is, and which of them a run passed by."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

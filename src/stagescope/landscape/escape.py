@@ -1,4 +1,7 @@
-"""How a run leaves a slow place: by the linear law, by one of a higher order, by a drift, or by none that can be stated."""
+"""How a run leaves a slow place: by the linear law, by one of a higher order, by a drift, or by none that can be stated.
+
+The tip of a cone of zeros comes first, then local laws (Taylor polynomials of the field), then the run beside them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

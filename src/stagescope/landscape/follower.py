@@ -165,9 +165,8 @@ class Follower:
                 if step < RULE.shortest:
                     # The points up to the first of the last ones, among which the value does not change.
                     moving = [abs(spot.value - found[-1].value) > RULE.level * self.span for spot in found]
-                    return found[
-                        : 2 + max((i for i, moves in enumerate(moving) if moves), default=-1)
-                    ], f"it could not be followed beyond {at.value:.4g}"
+                    last = max((i for i, moves in enumerate(moving) if moves), default=-1)
+                    return found[: 2 + last], f"it could not be followed beyond {at.value:.4g}"
                 continue
             if not self.low <= following.value <= self.high:
                 # The last point, and the one at the edge of the range before the next.

@@ -1,4 +1,4 @@
-"""Linearisation: what a field does near a critical point, to first and to second order."""
+"""Linearisation: what a field does near a critical point, to first and to second order, and which part of a deviation grows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rates at a point: eigenvalues and directions of the linearised field."""
+"""Rates at a point: eigenvalues and directions of the linearised field, and forks that are pushed along one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Arrays inside a page: compressed typed blocks.
+"""What a page is made of: its arrays as compressed typed blocks, the viewer as one script and one style sheet.
 
 A block is {id, shape, encoding} and, where it says so below, `low`, `high` and `order`. Its bytes travel as
 base64(zlib(bytes)); `viewer/blocks.js` undoes what is done here.

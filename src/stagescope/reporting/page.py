@@ -1,4 +1,7 @@
-"""Portraits as the data of a page: scenes of runs, their views as blocks, everything else as plain JSON (`viewer/types.js`)."""
+"""The page: runs that share a scrubber, their views as blocks, all else as JSON (`viewer/types.js`), in one HTML file.
+
+Its data, its script and its styles are inside, and a policy lets nothing else run.
+"""
 
 import base64
 import hashlib
@@ -334,7 +337,7 @@ def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
 
 
 def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
-    """Cells are coded in the view's own range, for precision; the range of colours is that of its slot (`scenes.shared`)."""
+    """Cells are coded in the view's own range, for precision; the range of colours is that of its slot (`shared`)."""
     marks = view.marks and {"names": _labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
     return {
         "kind": "matrices",

@@ -126,7 +126,7 @@ def _presets(found: Study, play: Playable) -> dict[str, dict[str, Any]]:
             given = getattr(options, "until", None)
             made[name] = {
                 "options": stated,
-                "until": (float(given) if given is not None else float(f"{found.setup(options, 0).until:.3g}")),
+                "until": float(given if given is not None else f"{found.setup(options, 0).until:.3g}"),
             }
     return made
 

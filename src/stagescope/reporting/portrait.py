@@ -1,4 +1,7 @@
-"""A portrait: everything a page says about one run. What cannot be computed is left out, and a note says why."""
+"""A portrait: everything a page says about one run, with its prediction and where it comes from.
+
+What cannot be computed is left out, and a note says why.
+"""
 
 import json
 import os
@@ -106,13 +109,9 @@ def provenance(run: Run) -> dict[str, Any]:
     sections: dict[str, Any] = {
         "run": _run(run),
         "model and probe": _model(run),
-        "settings": (
-            [
-                (name, _plain(_local(value)))
-                for name, value in config.items()
-                if value is not None and name not in ("study", "seed")
-            ]
-        ),
+        "settings": [
+            (name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in ("study", "seed")
+        ],
     }
     environment = run.provenance.get("environment") or {}
     rows = [(name, str(environment[name])) for name in ("python", "system", "machine", "cores") if name in environment]
@@ -218,10 +217,8 @@ def _changed(run: Run) -> dict[str, Any]:
 
 def citation(run: Run) -> str | None:
     """The paper of the run's study, as text and BibTeX."""
-    if run.study is None or run.study not in studies():
-        return None
-    paper = paper_of(run.study).reference
-    return f"{paper.text}\n\n{paper.bibtex}"
+    paper = reference_of(run)
+    return None if paper is None else f"{paper.text}\n\n{paper.bibtex}"
 
 
 Found = TypeVar("Found")

@@ -1,4 +1,4 @@
-"""Curves under a ribbon of stages, with the intervals of events as bands, and matrices at a few moments."""
+"""Views on paper: curves under a ribbon of stages with bands of events, matrices at a few moments, points, and the ladder."""
 
 from collections.abc import Sequence
 from itertools import cycle

@@ -1,4 +1,4 @@
-"""Axes of a sweep: one swept option each, its values given as a list, or equally or geometrically spaced."""
+"""Axes of a sweep, one swept option each, and the space between their values: boxes with cells at their corners."""
 
 import math
 from bisect import bisect_left, bisect_right

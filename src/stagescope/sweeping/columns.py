@@ -1,4 +1,4 @@
-"""Columns of a sweep's table: what they are, how to read one from a row, and why a row may have no value."""
+"""Columns of a sweep's table: how to read one from a row, why a row may have no value, and statistics over rows."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Points to workers: batches sized by what points cost, a short queue, and nothing lost when workers are."""
+"""Where workers come from, and points to workers: batches by what points cost, and nothing lost when workers are."""
 
 import asyncio
 import logging

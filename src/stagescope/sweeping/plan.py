@@ -1,4 +1,4 @@
-"""The plan of a sweep: a study, the options that stay, the grids that were asked for, and what to measure."""
+"""The plan of a sweep, and its points: the options that stay, the grids that were asked for, files, and what to measure."""
 
 import json
 import os

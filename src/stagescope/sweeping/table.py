@@ -1,4 +1,4 @@
-"""A sweep as a table: rows, columns by name, statistics over seeds, CSV."""
+"""A sweep as a table: rows, columns by name, also predicted ones, statistics over seeds, CSV; and a check of what is stored."""
 
 import csv
 import io

@@ -1,6 +1,6 @@
-"""What a worker does with a batch of points: look for committed rows, compute the others, commit.
+"""What a worker does with a batch of points: look for committed rows, compute and measure the others, commit.
 
-Nothing here imports Dask: a worker is any process that can call `work`.
+Whatever goes wrong on the way is a row too. Nothing here imports Dask: a worker is any process that can call `work`.
 """
 
 import faulthandler

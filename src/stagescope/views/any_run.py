@@ -1,4 +1,7 @@
-"""What any run has: loss, speed, other series, norms and singular values of its blocks, and the blocks where they are small."""
+"""What any run has: loss, speed, other series, norms and singular values of its blocks, and the blocks where they are small.
+
+`derived` gives what the views of a run show as named arrays.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

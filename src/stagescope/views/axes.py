@@ -1,4 +1,4 @@
-"""The scale of time by change: equal lengths for equal changes of attention, so that what happens has room.
+"""Which axes plots start with, and the scale by change: equal lengths for equal changes of attention.
 
 The place of a frame is the length of the path that attention has gone so far, over its whole length: the sum of the distances
 (square root of the sum of squares) between attention at neighbouring frames. A run without attention has the path of its

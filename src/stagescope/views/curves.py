@@ -1,4 +1,4 @@
-"""Many curves in one view: the first few have names, the others are drawn faintly behind them."""
+"""Views within their budgets: fewer frames where all would cost too much, a plane for points, and many curves in one view."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,6 +1,7 @@
-"""A run explained: what model learns what, what happens when, what symbols mean. Papers fill this in; any run has a general one.
+"""What a page shows, before it is drawn: curves, matrices and points over the frames of a run, and the run explained in words.
 
-It is data for a page: sentences with the numbers of the run, a small table of the process, captions of stretches of time.
+Papers fill in the explanation; any run has a general one. It is data for a page: sentences with the numbers of the run, a small
+table of the process, captions of stretches of time.
 """
 
 import re
