@@ -20,11 +20,6 @@ NAMES = (
     "entropy",
     "norms",
     "loss",
-    "rates",
-    "eps-law",
-    "delta-law",
-    "predicted",
-    "transitions",
 )
 
 
@@ -103,61 +98,6 @@ def test_loss_rests_at_the_critical_points():
         for label in ("(1,0)", "(1,1)"):
             assert rungs[label]["near"]
             assert np.interp(rungs[label]["t"], panel["t"], panel["loss"]) == pytest.approx(rungs[label]["loss"], abs=0.005)
-
-
-def test_escape_rates(monkeypatch):
-    monkeypatch.setattr(numbers, "CHAINS", {name: numbers.CHAINS[name] for name in ("ref", "paper", "3 tokens")})
-    found = numbers.rates(QUIET)
-    assert [row["rung"] for row in found["rows"]] == 3 * ["(0,0)", "(1,0)", "(1,1)"]
-    assert all(row["conclusive"] for row in found["rows"])
-    assert 0.9 <= found["conclusive_ratio"][0] <= found["conclusive_ratio"][1] <= 1.1
-    assert found["mean_abs_difference"] < REFERENCE["rate_ratios"].tolerance
-
-
-def test_predicted_events_are_those_of_flows():
-    found = numbers.predicted(QUIET)
-    assert found["largest_difference"] < 1e-3
-    for times in found["events"].values():
-        assert 5 < times[1] / times[0] < 20
-    assert found["events"]["Q2"][1] - found["events"]["E2"][1] > 300  # landscape: 304 at 1e-20, 914 at 1e-40
-
-
-def test_eps_law():
-    found = numbers.eps_law(QUIET)
-    predicted = REFERENCE["eps_delays_predicted"]
-    assert found["predicted_per_decade"] == pytest.approx(predicted.value, rel=1e-3)
-    for name, delays in found["per_decade"].items():
-        assert delays[1:] == pytest.approx([predicted.value[name]] * 2, rel=predicted.tolerance)
-    for name, times in found["events"].items():
-        assert times[1:] == pytest.approx(found["measured"][name][1:], rel=REFERENCE["eps_events"].tolerance)
-
-
-def test_delta_law(monkeypatch):
-    monkeypatch.setattr(numbers, "DELTAS", (1e-4, 1e-3))
-    monkeypatch.setattr(numbers, "STALLS", ((0.4, 0.3, 0.0), (0.4, 0.3, 0.01)))
-    found = numbers.delta_law(QUIET)
-    curves = {curve["shape"]: curve["rate_over_delta"] for curve in found["families"][0]["curves"]}
-    for place, name in enumerate(("kappa", "kappa_at_1e-3")):
-        for shape, kappa in REFERENCE[name].value.items():
-            assert curves[shape][place] == pytest.approx(kappa, abs=REFERENCE[name].tolerance)
-    assert max(found["difference"].values()) < REFERENCE["kappa"].tolerance
-    stalled, lifted = found["flows"]
-    low, high = REFERENCE["stall_opening"].value
-    assert low < stalled["Q1"] < high
-    assert stalled["E2"] is None
-    assert lifted["E2"] is not None
-
-
-def test_transitions_follow_the_sign_of_c():
-    found = numbers.transitions(QUIET)
-    assert found["sign_agrees"]
-    assert {panel["reversible"] for panel in found["panels"]} == {True, False}
-    assert {bool(panel["c"] > 0) for panel in found["panels"]} == {True, False}
-    for panel in found["panels"]:
-        transition = np.array(panel["transition"])
-        assert transition.sum(axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-        assert found["pi"] @ transition == pytest.approx(found["pi"], abs=1e-5)
-        assert all(np.sign(gain) == np.sign(panel["c"]) for gain in panel["gain"].values())
 
 
 @pytest.mark.parametrize("name", NAMES)

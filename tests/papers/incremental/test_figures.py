@@ -8,7 +8,7 @@ import pytest
 
 from stagescope.cli.main import run as command
 from stagescope.errors import InputError
-from stagescope.papers.incremental import figures_numbers, figures_own
+from stagescope.papers.incremental import figures_numbers
 from stagescope.papers.incremental.figures import FIGURES
 from stagescope.papers.incremental.figures_numbers import (
     FILE,
@@ -26,10 +26,9 @@ from stagescope.papers.incremental.figures_numbers import (
     minimal,
     panels,
     reference_features,
-    tolerance,
     value,
 )
-from stagescope.papers.incremental.figures_own import ENCODINGS, SETTINGS, _one, clocks, escapes, flow, times
+from stagescope.papers.incremental.figures_own import flow
 from stagescope.papers.registry import study
 from stagescope.progress import Progress
 from stagescope.views import figure
@@ -57,7 +56,7 @@ def panel():
 
 
 def test_all_figures_are_listed():
-    assert tuple(FIGURES) == (*map(str, range(1, 20)), "clock", "escape", "encodings", "stopping")
+    assert tuple(FIGURES) == (*map(str, range(1, 20)), "stopping")
     assert study("incremental").figures() == FIGURES
     assert {name for name, figure in FIGURES.items() if figure.full} == FULL
     assert all("on 2 cores" in FIGURES[name].cost for name in map(str, range(1, 20)))
@@ -189,33 +188,3 @@ def test_figures_of_the_flow(tmp_path):
     assert low <= found["panels"][0]["drops"][0] <= high
     assert found["solver_difference"]["loss"] < 1e-6
     store(FIGURES["10"], found, tmp_path)
-    escape = escapes(QUIET, settings=((3, 1.7, 8),), sigmas=(1e-5, 1e-7))
-    for row in escape["panels"]:
-        assert row["slope"] == pytest.approx(row["form"], rel=0.1 if row["law"] == "exact" else 0.25)
-        assert row["wkb_miss"] < 0.1
-    store(FIGURES["escape"], escape, tmp_path)
-    compared = clocks(QUIET, (("regression transformer", "regression-transformer", {"steps": 3000, "frames": 200}),))
-    assert compared["panels"][0]["ratios"] == pytest.approx([1, 1, 1], rel=tolerance("regression-transformer-clock"))
-    store(FIGURES["clock"], {"panels": compared["panels"] * 3}, tmp_path)
-
-
-def test_encodings_have_stages_and_verdicts(monkeypatch, tmp_path):
-    changes = {"vocab": 5, "width": 15, "sequences": 50, "watched": None, "batch": 20, "steps": 30, "frames": 12}
-    monkeypatch.setattr(figures_own, "SETTINGS", {**SETTINGS, **changes, "targets": 3, "spans": (1, 1, 1)})
-    found = _one(("one-hot", 0))
-    assert set(found["events"]) == {"t1", "t2", "t3", "onset"}
-    assert {row["verdict"] for row in found["verdicts"].values()} <= {"confirmed", "violated", "inconclusive", "not applicable"}
-    panels = [[{**found, "encoding": name}] * 2 for name in ENCODINGS]
-    rows = {drawn[0]["encoding"]: times(drawn) for drawn in panels}
-    path = store(FIGURES["encodings"], {"settings": SETTINGS, "panels": panels, "times": rows}, tmp_path)
-    assert path.stat().st_size > 10_000
-
-
-def test_a_transition_that_is_not_reached_is_later_than_all_others():
-    drawn = [{"events": {"t1": 10.0 + i, "t2": 100.0 if i < 4 else None, "t3": None if i else 500.0}} for i in range(6)]
-    found = times(drawn)
-    assert found["t1"] == {"steps": [10, 11, 12, 13, 14, 15], "median": 12.5, "interval": [10, 15], "coverage": 1 - 2**-5}
-    assert found["t2"]["median"] == 100
-    assert found["t2"]["interval"] == [100, None]
-    assert found["t3"]["median"] is None
-    assert found["t3"]["interval"] == [500, None]

@@ -1,10 +1,8 @@
 """Figures are drawn from numbers of the shape that they compute."""
 
-import numpy as np
 import pytest
 
-from stagescope.papers.markov_icl.figures import FIGURES, MixedPrior
-from stagescope.papers.markov_icl.process import ChainPrior
+from stagescope.papers.markov_icl.figures import FIGURES
 from tests.papers.drawing import drawn
 
 CURVES = {
@@ -25,17 +23,9 @@ NUMBERS = {
     "minimal": {**CURVES, "moments": [{"t": float(t), "attention": [0.5, 0.3, 0.2]} for t in range(3)]},
     "strategies": {"full": CURVES, "doubly stochastic": CURVES},
     "n-grams": CURVES,
-    "plateau": {"rows": ROWS},
-    "mixture": {"share": [0.0, 1.0], "t2": [100.0, 50.0]},
 }
 
 
 @pytest.mark.parametrize("name", list(FIGURES))
 def test_figures_are_drawn(name):
     assert drawn(FIGURES[name], lambda progress: NUMBERS[name])
-
-
-def test_a_mixture_lies_between_its_priors():
-    found = MixedPrior(nodes=6, share=0.3)
-    parts = ChainPrior(nodes=6).entropies, ChainPrior(nodes=6, doubly_stochastic=True).entropies
-    np.testing.assert_allclose(found.entropies, 0.7 * parts[0] + 0.3 * parts[1], atol=1e-12)

@@ -48,21 +48,6 @@ def test_figure_6_is_near_the_published_means(monkeypatch):
     assert np.mean(np.abs(gaps) <= 3 * np.hypot(spread, spread) / np.sqrt(10) + 0.005) > 0.9
 
 
-def test_finite_step_effect():
-    curve, flow, steps = figures.finite_step(QUIET)["curves"][0], REFERENCE["flow_entropy"], REFERENCE["finite_step_entropy"]
-    assert curve["flow"] == pytest.approx(flow.value["1"], abs=flow.tolerance)
-    for rate, value in steps.value.items():
-        assert curve["heavy_ball"][curve["rate"].index(float(rate))] == pytest.approx(value, abs=steps.tolerance)
-
-
-def test_length_gap_closes():
-    """Finite contexts are sparser; the longest need most seeds, because their gap is smallest."""
-    limit, expected = _entropy(), REFERENCE["length_gap"]
-    for (length, gap), seeds in zip(expected.value.items(), (20, 20, 30), strict=True):
-        mean = np.mean([_entropy(length=int(length), seed=seed) for seed in range(seeds)])
-        assert limit - mean == pytest.approx(gap, rel=expected.tolerance), length
-
-
 def _entropy(**options):
     run = ss.run_study("scan-snap", optimizer="heavy-ball", steps=100, record="uniform", frames=3, progress=False, **options)
     curves = ss.class_attention(run)
@@ -82,16 +67,6 @@ def test_figures_are_written_with_their_numbers(name, tmp_path):
     for kind, path in written.items():
         assert path.read_bytes().startswith(STARTS[kind])
         assert kind != ".svg" or b"<svg" in path.read_bytes()
-
-
-def test_collapse_slopes_and_band(monkeypatch):
-    """With a third of the frames: a parabola locates the peak between them."""
-    monkeypatch.setattr(figures, "run_study", lambda *words, **options: ss.run_study(*words, **{**options, "frames": 100}))
-    found, slopes = figures.collapse(QUIET), REFERENCE["transition_slopes"]
-    for name, value in slopes.value.items():
-        assert found["slopes"][name] == pytest.approx(value, abs=slopes.tolerance)
-    low, high = REFERENCE["transition_ratio"].value
-    assert low <= found["ratio"][0] <= found["ratio"][1] <= high
 
 
 def test_figure_3_orders_and_knees():

@@ -110,18 +110,6 @@ def test_gradient_falls_short_of_theorem_4_like_one_over_m():
         assert (1 - expected.tolerance) * low < scores[0] / scores[1] < (1 + expected.tolerance) * high
 
 
-def test_transition_slopes():
-    from stagescope.papers.scan_snap.figures import transition
-
-    base, slopes = transition(5, 1000, 100.0), REFERENCE["transition_slopes"]
-    for name, other in (("eta_Y", transition(5, 1000, 300.0)), ("K", transition(15, 1000, 100.0))):
-        assert math.log(other / base) / math.log(3) == pytest.approx(slopes.value[name], abs=slopes.tolerance)
-    low, high = REFERENCE["transition_ratio"].value
-    for classes, outputs, ratio in ((2, 100, 30.0), (5, 1000, 100.0), (10, 10_000, 300.0)):
-        t0 = forms.transition_time(outputs, classes, ratio)
-        assert low < transition(classes, outputs, ratio) / t0 < high
-
-
 @given(sequence_classes(), st.floats(0.01, 20.0), st.integers(0, 2**31))
 def test_lemma_4_is_lemma_1_with_the_decoder_of_theorem_1(process, x, seed):
     """Y = F (F^T F)^-1 h (M E - 1) at any attention: the exact right-hand side of Z is the lemma."""

@@ -13,11 +13,6 @@ TITLES = {
     "entropy": "Entropy of attention rows",
     "norms": "Row norms of the embedding against the condensed plateau",
     "loss": "Loss with the levels of the critical points, and its gradient",
-    "rates": "Escape rates predicted and measured",
-    "eps-law": "Times of events against the initial scale",
-    "delta-law": "Rates at (1,1) against asymmetry; the stall without it",
-    "predicted": "Times of events predicted from starts down to 1e-60, and those of flows",
-    "transitions": "Chains with one stationary law that focus or defocus",
 }
 
 

@@ -7,24 +7,16 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes, Uniform
+from stagescope.dynamics.record import AtTimes
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.answers import saddle_ladder, stages
-from stagescope.papers.focus_dilution.evidence import Evidence, visited
-from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, plateau_amplitude
-from stagescope.papers.focus_dilution.ladder import SmallPoint, condensed_start, nearest_point, small_point
-from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law
+from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, opening_times, passes, row_cycles, stays
-from stagescope.papers.predicting import saddle_path
+from stagescope.papers.focus_dilution.stages import THRESHOLDS, stays
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
-from stagescope.processes.markov_chain import MarkovChain
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
 from stagescope.views.figure import Numbers, rounded
@@ -45,10 +37,6 @@ def seen(preset: str) -> tuple[Run, TokenCurves, Stages]:
     run = run_study("focus-dilution", preset, progress=False)
     fine = replay(run, AtTimes(at=tuple(reading(run).curves.time.tolist())))
     return fine, token_curves(fine), stages(fine)
-
-
-def _openings(curves: TokenCurves) -> dict[str, float | None]:
-    return opening_times(curves.time, curves.embedding_values, curves.score_values)
 
 
 def shown(curves: TokenCurves, frames: int = 900) -> np.ndarray:
@@ -220,73 +208,11 @@ def norms(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
 
 # Other chains with one stationary law: which of them focus and which move away [FD:attention-rate].
 
-PI = np.array([0.5, 0.25, 0.15, 0.10])
-SCALE = 4.0
-
-
-def joint_laws() -> dict[str, np.ndarray]:
-    """Joint laws F_ij = pi_i P_ij of two neighbours, all with marginals pi: independent tokens plus moves that keep them.
-
-    A swap s (E_ij + E_ji - E_ii - E_jj) makes i and j follow each other instead of themselves (s > 0) and stays
-    reversible; a circulation s (C - C^T) along 0 -> 1 -> 2 -> 3 -> 0 does not.
-    """
-    base = np.outer(PI, PI)
-
-    def swapped(*pairs: tuple[int, int, float]) -> np.ndarray:
-        law = base.copy()
-        for i, j, s in pairs:
-            law[[i, j, i, j], [j, i, i, j]] += s, s, -s, -s
-        return law
-
-    cycle = np.roll(np.eye(len(PI)), 1, axis=1)
-    circulation = 0.012 * (cycle - cycle.T)
-    return {
-        "reversible, clusters {0,1} {2,3}": swapped((0, 2, -0.05), (0, 3, -0.03), (1, 2, -0.02), (1, 3, -0.015)),
-        "cyclic, 0→3→2→1→0": base - circulation,
-        "the same cycle reversed": base + circulation,
-        "anti-persistent": swapped((0, 1, 0.05), (0, 2, 0.012), (0, 3, 0.005), (1, 2, 0.005)),
-    }
-
-
-def transitions(progress: Progress) -> Numbers:
-    """Attention on the frequent token in four chains with the law of ref, in units of 1/|c|: sign(c) decides the first move."""
-    laws = progress.each(tuple(joint_laws().items()), "transitions", "flows")
-    panels = [{"name": name, **_panel(law / PI[:, None])} for name, law in laws]
-    agree = all(np.sign(panel["c"]) == np.sign(panel["first_move"]) for panel in panels)
-    return {"pi": PI.tolist(), "scale": SCALE, "panels": panels, "sign_agrees": agree}
-
-
-def _panel(transition: np.ndarray) -> Numbers:
-    c = attention_rate(PI, transition, SCALE)
-    model = TokenAttention(vocab=len(PI), width=8, scale=SCALE)
-    problem = TokenPopulation(model=model, process=MarkovChain(rows=transition / transition.sum(axis=1, keepdims=True)))
-    run = evolve(problem, model.init(0, 1e-3), GradientFlow(), until=14 / abs(c), record=Uniform(frames=3000), progress=False)
-    curves = token_curves(run)
-    opened, ends = (passes(curves.time, values)[0] for values in (curves.score_values, curves.embedding_values[:, 1:]))
-    assert opened is not None
-    until = float(curves.time[-1]) if ends is None else ends
-    rows = curves.attention[:, :, 0]
-    cycles = row_cycles(curves.time, rows, float(PI[0]), (opened / 2, until), float(np.sign(c)), 0)
-    kept = np.flatnonzero((curves.time >= 0.6 * opened) & (curves.time <= 1.6 * opened))[::3]
-    at = int(np.searchsorted(curves.time, opened))
-    return {
-        "c": c,
-        "transition": rounded(transition),
-        "reversible": bool(np.allclose(PI[:, None] * transition, (PI[:, None] * transition).T)),
-        "Q1": opened,
-        "E2": ends,
-        "first_move": float(rows[at, 1] - PI[0]),
-        "gain": {str(cycle.row): rounded(np.sign(c) * cycle.gain) for cycle in cycles if cycle.focus is not None},
-        "ct": rounded(abs(c) * curves.time[kept]),
-        "rows": rounded(rows[kept].T),
-    }
-
 
 # Numbers of the focus-and-dilution figures that test its laws; each function makes the runs it needs.
 #
 # `measured` values are those of an independent implementation, from reference.json. The differences stand beside them.
 
-RUNGS = ((0, 0), (1, 0), (1, 1))
 CHAINS: dict[str, dict[str, Any]] = {
     "ref": {"until": 250.0},
     "paper": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 450.0},
@@ -297,10 +223,6 @@ CHAINS: dict[str, dict[str, Any]] = {
     "scale 1": {"pi": (0.6, 0.2, 0.12, 0.08), "persistence": 0.5, "scale": 1.0, "until": 1000.0},
 }
 """Chains whose escape rates are compared, each followed to shortly after E2."""
-EPS = (1e-2, 1e-3, 1e-4, 1e-5)
-SHAPES = ((1.0, 0.0, -1.0), (1.0, 1.0, -2.0), (2.0, -1.0, -1.0))
-DELTAS = (1e-4, 3e-4, 1e-3, 3e-3)
-STALLS = ((0.4, 0.3, 0.0), (0.4, 0.3, 0.003), (0.4, 0.3, 0.01), (0.4, 0.3, 0.03), (0.55, 0.6, 0.0))
 
 
 @cache
@@ -328,157 +250,4 @@ def loss(preset: str, curves: TokenCurves, _: Any) -> Numbers:
     }
 
 
-def rates(progress: Progress) -> Numbers:
-    """Escape rates at (0,0), (1,0), (1,1) of several chains, predicted against measured [FD:ladder]."""
-    rows, measured = [], REFERENCE["rate_ratios"].value
-    for name, options in progress.each(tuple(CHAINS.items()), "escape rates", "chains"):
-        run = run_study("focus-dilution", progress=False, **options)
-        evidence = Evidence(run, reading(run).curves)
-        for number, label in enumerate(RUNGS):
-            visit = evidence.visit(*label)
-            if visit is None or visit.small.opening is None or visit.rise is None:
-                continue
-            regime = visited(*label)(evidence)
-            why = visit.out_of_regime if regime.holds else regime.sentence
-            row = {"chain": name, "rung": f"({label[0]},{label[1]})", "opening": visit.small.opening.block}
-            row |= {"predicted": visit.small.opening.rate, "measured": visit.rise.rate, "distance": visit.distance}
-            row |= {
-                "ratio": visit.rise.rate / visit.small.opening.rate,
-                "conclusive": not why,
-                "regime": why or regime.sentence,
-            }
-            if name in measured:
-                row |= {"measured_ratio": measured[name][number]}
-            rows.append(row)
-    gaps = [abs(row["ratio"] - row["measured_ratio"]) for row in rows if "measured_ratio" in row]
-    ratios = [row["ratio"] for row in rows if row["conclusive"]]
-    return {"rows": rows, "conclusive_ratio": [min(ratios), max(ratios)], "mean_abs_difference": float(np.mean(gaps))}
-
-
-def lazy_loss(pi: tuple[float, ...], persistence: float, scale: float = 4.0) -> TokenPopulation:
-    """The loss of a model of width 8 on a lazy chain."""
-    model = TokenAttention(vocab=len(pi), width=8, scale=scale)
-    return TokenPopulation(model=model, process=LazyChain(pi=pi, persistence=persistence))
-
-
-def eps_law(progress: Progress) -> Numbers:
-    """E1, Q1 and E2 of ref against the initial scale: ln 10 over a rate for every decade [FD:eps-law]."""
-    problem = lazy_loss((0.5, 0.25, 0.15, 0.10), 0.6)
-    pi = problem.process.stationary
-    opening = small_point(problem, condensed_start(problem, 1e-3, 1.0), 1, 1).opening
-    assert opening is not None
-    found = (condensation_rate(pi), attention_rate(pi, problem.process.transition, 4.0), opening.rate)
-    times = []
-    for eps in progress.each(EPS, "initial scales", "flows"):
-        run = run_study("focus-dilution", init_scale=eps, until=500.0, frames=4000, progress=False)
-        found_times = _openings(token_curves(run))
-        times.append([found_times[name] for name in ("E1", "Q1", "E2")])
-    events = np.array(times, dtype=float)
-    legs = np.diff(np.diff(np.column_stack([np.zeros(len(EPS)), events]), axis=1), axis=0)
-    measured = {name: times[: len(EPS)] for name, times in REFERENCE["eps_events"].value.items()}
-    delays = REFERENCE["eps_delays"].value
-    return {
-        "eps": list(EPS),
-        "rates": dict(zip(("mu0", "c", "mu11"), found, strict=True)),
-        "events": dict(zip(("E1", "Q1", "E2"), rounded(events.T), strict=True)),
-        "measured": measured,
-        "mean_relative_difference": float(np.mean(np.abs(events.T / np.array(list(measured.values())) - 1))),
-        "per_decade": dict(zip(delays, rounded(legs.T), strict=True)),
-        "measured_per_decade": delays,
-        "predicted_per_decade": dict(zip(delays, (float(np.log(10) / rate) for rate in found), strict=True)),
-    }
-
-
-def delta_law(progress: Progress) -> Numbers:
-    """Rate at (1,1) over delta, and the stall at delta = 0 [FD:kappa]."""
-    progress.begin("asymmetry", 2 * len(SHAPES) + len(STALLS), "points and flows")
-    families, done = [], 0
-    for first, persistence in ((0.55, 0.6), (0.4, 0.3)):
-        curves = []
-        for shape in SHAPES:
-            curves.append(_kappa(first, persistence, shape))
-            done += 1
-            progress.update(done)
-        families.append({"pi0": first, "persistence": persistence, "curves": curves})
-    found, measured = {curve["shape"]: curve["kappa"] for curve in families[0]["curves"]}, REFERENCE["kappa"].value
-    gaps = {name: abs(found[name] - value) for name, value in measured.items()}
-    flows = []
-    for first, persistence, delta in STALLS:
-        flows.append(_stall(first, persistence, delta))
-        done += 1
-        progress.update(done)
-    return {"families": families, "measured_kappa": measured, "difference": gaps, "flows": flows}
-
-
-def _kappa(first: float, persistence: float, shape: tuple[float, ...]) -> dict[str, Any]:
-    """rate/delta at the critical point that continues the symmetric (1,1) from delta to the next larger delta."""
-    start, over = symmetric_point(first, persistence).point.params, []
-    for delta in DELTAS:
-        found = nearest_point(lazy_loss(asymmetric_law(first, 4, shape, delta), persistence), start, 1, 1)
-        assert found.point.found, f"no critical point (1,1) at delta = {delta:g}"
-        over.append(found.openings["embedding"][0].rate / delta)
-        start = found.point.params
-    name = "(" + ", ".join(f"{c:g}" for c in shape) + ")"
-    return {"shape": name, "delta": list(DELTAS), "rate_over_delta": rounded(over), "kappa": over[0]}
-
-
-@cache
-def symmetric_point(first: float, persistence: float) -> SmallPoint:
-    """The point (1,1) at delta = 0, reached by the flow of the small model from a symmetric start."""
-    problem = lazy_loss(asymmetric_law(first, 4, SHAPES[0], 0.0), persistence)
-    return small_point(problem, condensed_start(problem, 1e-3, 1.0), 1, 1)
-
-
-def _stall(first: float, persistence: float, delta: float) -> dict[str, Any]:
-    """sv_2(W0) over time, with Q1 and E2."""
-    pi = asymmetric_law(first, 4, SHAPES[0], delta)
-    run = run_study("focus-dilution", pi=pi, persistence=persistence, until=4000.0, frames=2000, progress=False)
-    curves = token_curves(run)
-    kept = np.unique(np.linspace(0, run.frames - 1, 400).astype(int))
-    times = _openings(curves)
-    return {
-        "pi0": first,
-        "persistence": persistence,
-        "delta": delta,
-        "Q1": times["Q1"],
-        "E2": times["E2"],
-        "t": rounded(curves.time[kept]),
-        "second_value": rounded(curves.embedding_values[kept, 1], 9),
-    }
-
-
 # Numbers of the figure of saddle paths: event times over the initial scale, far below where a flow can start.
-
-EVENTS = ("E1", "Q1", "E2", "Q2", "E3")
-SCALES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-10, 1e-20, 1e-30, 1e-45, 1e-60)
-FLOWS = {1e-2: 400.0, 1e-3: 450.0, 1e-4: 600.0, 1e-5: 800.0, 1e-6: 950.0}
-"""Initial scales of flows, each followed to shortly after E3."""
-
-
-def predicted(progress: Progress) -> Numbers:
-    """Events of ref predicted from starts of 1e-3 to 1e-60, and those of flows [FD:predicted-times]."""
-    problem = lazy_loss((0.5, 0.25, 0.15, 0.10), 0.6)
-    progress.begin("saddle paths and flows", len(SCALES) + len(FLOWS), "starts")
-    paths, flows = [], []
-    for eps in SCALES:
-        paths.append(saddle_path(problem, scale=eps))
-        progress.update(len(paths))
-    for eps, until in FLOWS.items():
-        run = run_study("focus-dilution", init_scale=eps, until=until, frames=4000, progress=False)
-        flows.append({name: when or float("nan") for name, when in _openings(token_curves(run)).items()})
-        progress.update(len(SCALES) + len(flows))
-    times = {name: [path[name].t for path in paths] for name in EVENTS}
-    halves = {name: [((path[name].high or 0.0) - (path[name].low or 0.0)) / 2 for path in paths] for name in EVENTS}
-    ratios = {
-        name: [flow[name] / times[name][SCALES.index(eps)] for eps, flow in zip(FLOWS, flows, strict=True) if eps in SCALES]
-        for name in EVENTS
-    }
-    return {
-        "eps": list(SCALES),
-        "events": {name: rounded(np.array(when)) for name, when in times.items()},
-        "half_widths": {name: rounded(np.array(half)) for name, half in halves.items()},
-        "flow_eps": list(FLOWS),
-        "flows": {name: rounded(np.array([flow[name] for flow in flows])) for name in EVENTS},
-        "measured_over_predicted": {name: rounded(np.array(each)) for name, each in ratios.items()},
-        "largest_difference": float(max(abs(ratio - 1) for each in ratios.values() for ratio in each)),
-    }

@@ -47,9 +47,6 @@ FIGURES = {
         _figure("17", f"{_OVERLAP}: attention of four heads", paper.overlapping, "attention_of_last", "4 min"),
         _figure("18", f"{_SGD}: divergences", paper.sgd, "divergences", "75 min", full=True),
         _figure("19", f"{_SGD}: attention", paper.sgd, "attention", "75 min", full=True),
-        _figure("-clock", "Model and flow on one clock", own.clocks, "clocks", "1 min"),
-        _figure("-escape", "Escape from plateau 1 against the initial noise", own.escapes, "escapes", "20 s"),
-        _figure("-encodings", "One task, five position encodings", own.encodings, "encodings", "5 min"),
         _figure(
             "-stopping",
             "Where to stop, what it costs, and which class it is",

@@ -11,7 +11,6 @@ import numpy as np
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, cascade
 from stagescope.papers.linear_icl.reading import LinearReading
-from stagescope.papers.linear_icl.study import PRESETS
 from stagescope.papers.published import published
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
@@ -113,39 +112,6 @@ def heads(progress: Progress) -> Numbers:
     }
 
 
-def cascades(progress: Progress, seeds: int = 30) -> Numbers:
-    """Predicted and measured drops of ref and three, with whether the right head made them."""
-    rows = []
-    for preset in ("ref", "three"):
-        for seed in progress.each(range(seeds), f"cascade, {preset}", "flows"):
-            evidence, fair = read(preset, seed).curves, True
-            for m, drop in enumerate(evidence.predicted[: evidence.reached]):
-                fair = bool(fair and drop.ratio >= 1.15)
-                right = evidence.owners[drop.direction] == drop.head
-                times = {"predicted": drop.time, "measured": evidence.times[m]}
-                rows.append({"preset": preset, "drop": m + 1, **times, "right": right, "fair": fair})
-    summary = []  # by preset and drop: share of right heads, median and 90 % quantile of the error
-    for preset, m in sorted({(row["preset"], row["drop"]) for row in rows}):
-        own = [row for row in rows if (row["preset"], row["drop"]) == (preset, m)]
-        errors = [abs(row["predicted"] / row["measured"] - 1) for row in own]
-        facts = {"preset": preset, "drop": m, "runs": len(own), "right": float(np.mean([row["right"] for row in own]))}
-        summary.append({**facts, "median": float(np.median(errors)), "90 %": float(np.quantile(errors, 0.9))})
-    return {"rows": rows, "summary": summary}
-
-
-def scale_law(progress: Progress) -> Numbers:
-    """d1 over the scale, from one start made larger and smaller: separate as 1/s, merged as ln(1/s)."""
-    scales, curves = np.geomspace(1e-3, 0.1, 7), []
-    for preset in ("ref", "merged"):
-        bar = progress.each(scales.tolist(), f"scale law, {preset}", "flows")
-        found = [read(preset, init_scale=scale).evidence.times[0] for scale in bar]
-        law = read(preset, until=1.0).law
-        rate = forms.merged_rate(law.task) if law.model.merged else None
-        delay = None if law.model.merged else forms.delay(law.task, 0)
-        curves.append({"preset": preset, "d1": found, "rate": rate, "delay": delay})
-    return {"scale": scales.tolist(), "curves": curves, "presets": {name: PRESETS[name] for name in ("ref", "merged")}}
-
-
 def _subplots(*grid: int, **options: Any) -> Any:
     """Matplotlib is imported when a figure is drawn, not when figures are listed."""
     from matplotlib import pyplot
@@ -229,54 +195,9 @@ def draw_heads(numbers: Numbers) -> "Drawing":
     return drawing
 
 
-def draw_cascades(numbers: Numbers) -> "Drawing":
-    presets = sorted({row["preset"] for row in numbers["rows"]})
-    drawing, axes = _subplots(1, len(presets), figsize=(8.6, 3.8))
-    for axis, preset in zip(axes, presets, strict=True):
-        rows = [row for row in numbers["rows"] if row["preset"] == preset]
-        ends = [min(row["measured"] for row in rows), max(row["measured"] for row in rows)]
-        axis.plot(ends, ends, color=GREY, lw=1, zorder=0)
-        for row in rows:
-            ink = COLORS[row["drop"] - 1]
-            axis.plot(
-                row["predicted"],
-                row["measured"],
-                "o" if row["right"] else "x",
-                color=ink,
-                ms=4,
-                mfc=ink if row["fair"] else "none",
-            )
-        axis.set(xscale="log", yscale="log", xlabel="predicted from the start", ylabel="measured", title=preset)
-        drops = sorted({row["drop"] for row in rows})
-        for m in drops:
-            axis.plot([], [], "o", color=COLORS[m - 1], label=f"drop {m}")
-        axis.legend()
-    drawing.suptitle("Drops from 30 starts: open where two heads were close, crosses where another head won")
-    return drawing
-
-
-def draw_scale_law(numbers: Numbers) -> "Drawing":
-    drawing, axes = _subplots(1, 2, figsize=(8, 3.2))
-    scale = np.array(numbers["scale"])
-    for axis, curve in zip(axes, numbers["curves"], strict=True):
-        seen = np.array([np.nan if when is None else when for when in curve["d1"]])
-        axis.plot(scale, seen, "o", color=COLORS[0])
-        if curve["rate"] is None:
-            said = (seen[0] - curve["delay"]) * scale[0] / scale + curve["delay"]
-            axis.set(yscale="log", title="separate: d1 - delay = const / s")
-        else:
-            said = seen[0] - np.log(scale / scale[0]) / curve["rate"]
-            axis.set(title="merged: d1 = const + ln(1/s) / r")
-        axis.plot(scale, said, color=GREY, lw=1, zorder=0)
-        axis.set(xscale="log", xlabel="scale s of the start", ylabel="first drop")
-    return drawing
-
-
 FIGURES = {
     "merged": Figure("-merged", "Merged heads: one drop", abrupt, draw_abrupt),
     "separate": Figure("-separate", "Separate heads of rank one: saddle to saddle, six seeds", separate, draw_separate),
     "low-rank": Figure("-low-rank", "Heads of rank 1, 2, 4 and 8 on eight directions", low_rank, draw_low_rank),
     "heads": Figure("-heads", "Values of heads, and M on the plateaus", heads, draw_heads),
-    "cascade": Figure("-cascade", "Drops predicted from the start and measured, 30 seeds", cascades, draw_cascades),
-    "scale-law": Figure("-scale-law", "The first drop over the scale of the start", scale_law, draw_scale_law),
 }

@@ -3,17 +3,10 @@
 Targets are those read off the plots that the authors stored (science page, section 8).
 """
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import LogSpaced
-from stagescope.papers.markov_icl.loss import LinearPopulation
-from stagescope.papers.markov_icl.model import LinearMatch
-from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.papers.markov_icl.study import STUDY
 from stagescope.papers.reading import reading
 from stagescope.progress import Progress
@@ -76,52 +69,6 @@ def n_grams(progress: Progress) -> Numbers:
     run = _run("trigram")
     attention = reading(run).curves.attention
     return {**_curves(run), "first": rounded(attention[:, 0, 1]), "second": rounded(attention[:, 1, 2])}
-
-
-def plateau(progress: Progress) -> Numbers:
-    """t_2 of R over D and rho, with D/(rho b* gamma_1), and under the doubly stochastic prior with the two-step law."""
-    rows = []
-    for rho in (0.01, 0.1, 1.0):
-        for lags in (12, 25, 50, 100):
-            for doubly in (False, True):
-                found = reading(_run("ref", lags=lags, ratio=rho, doubly_stochastic=doubly)).evidence
-                law = found.two_step if doubly else found.plateau_time
-                when = found.t2
-                rows.append({"ratio": rho, "lags": lags, "doubly": doubly, "t2": when, "law": law})
-    return {"rows": rows}
-
-
-class MixedPrior(ChainPrior):
-    """Some share of doubly stochastic chains among those with free rows."""
-
-    share: float = 0.0
-
-    @property
-    def chains(self) -> int:
-        return self.nodes**2 + self.nodes
-
-    @cached_property
-    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]:
-        free, doubly = ChainPrior(nodes=self.nodes), ChainPrior(nodes=self.nodes, doubly_stochastic=True)
-        weights = np.concatenate([(1 - self.share) * free.weights, self.share * doubly.weights])
-        return np.concatenate([free.transitions, doubly.transitions]), weights
-
-
-def mixture(progress: Progress) -> Numbers:
-    """When the loss of R has half of the step to its last level, over the share of doubly stochastic chains."""
-    shares, times = [0.0, 0.25, 0.5, 0.75, 0.9, 1.0], []
-    for share in shares:
-        law = LinearPopulation(model=LinearMatch(tokens=2, lags=50), process=MixedPrior(nodes=16, share=share))
-        run = evolve(
-            law,
-            law.model.init(),
-            GradientFlow(rates={"v": 0.1}),
-            until=2e4,
-            record=LogSpaced(frames=400, first=1e-3),
-            progress=False,
-        )
-        times.append(reading(run).evidence.t2)
-    return {"share": shares, "t2": times}
 
 
 ORDER = ("uniform", "unigram", "bigram", "trigram")
@@ -188,35 +135,8 @@ def draw_n_grams(numbers: Numbers) -> "Drawing":
     return figure
 
 
-def draw_plateau(numbers: Numbers) -> "Drawing":
-    figure, axes = _pyplot().subplots(1, 2, figsize=(8, 3.2), sharey=True, constrained_layout=True)
-    for one, doubly in zip(axes, (False, True), strict=True):
-        for place, rho in enumerate(sorted({row["ratio"] for row in numbers["rows"]})):
-            rows = [row for row in numbers["rows"] if row["ratio"] == rho and row["doubly"] is doubly]
-            lags = [row["lags"] for row in rows]
-            one.plot(lags, [row["t2"] for row in rows], "o", color=COLORS[place], label=f"rho {rho:g}")
-            one.plot(lags, [row["law"] for row in rows], "--", color=COLORS[place], linewidth=1)
-        title = "doubly stochastic: two-step law" if doubly else "full prior: D / (rho b* gamma_1)"
-        one.set(xlabel="lags D", xscale="log", yscale="log", title=title)
-        shown = sorted({row["lags"] for row in numbers["rows"]})
-        one.set_xticks(shown, [str(lags) for lags in shown])
-        one.minorticks_off()
-        one.legend()
-    axes[0].set_ylabel("t_2 (dashed: law)")
-    return figure
-
-
-def draw_mixture(numbers: Numbers) -> "Drawing":
-    figure, axes = _pyplot().subplots(figsize=(4.2, 3.2), constrained_layout=True)
-    axes.plot(numbers["share"], numbers["t2"], "o-", color=COLORS[0])
-    axes.set(xlabel="share of doubly stochastic chains", ylabel="t_2", ylim=(0, None))
-    return figure
-
-
 FIGURES = {
     "minimal": Figure("-minimal", "The minimal model: match first, then lag 1", minimal, draw_minimal, "half a minute"),
     "strategies": Figure("-strategies", "KL of each strategy to a model with readout", readout, draw_strategies, "a minute"),
     "n-grams": Figure("-n-grams", "Unigram, bigram, trigram on chains of order 2", n_grams, draw_n_grams),
-    "plateau": Figure("-plateau", "Time on the plateau over the number of lags, with the laws", plateau, draw_plateau),
-    "mixture": Figure("-mixture", "t_2 over the share of doubly stochastic chains", mixture, draw_mixture),
 }

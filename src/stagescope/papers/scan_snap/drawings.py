@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from stagescope.papers.published import published
 from stagescope.papers.scan_snap.text.observables import INTERVAL
 from stagescope.papers.scan_snap.text.stages import FREEZE
 from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
@@ -177,50 +176,6 @@ def recall(numbers: Numbers) -> Drawing:
     return drawing
 
 
-def finite_step(numbers: Numbers) -> Drawing:
-    drawing, axis = plt.subplots(figsize=(5.6, 3.5), layout="constrained")
-    for color, curve in zip(COLORS, numbers["curves"], strict=False):
-        axis.plot(
-            curve["rate"], curve["heavy_ball"], "o-", color=color, label=rf"heavy ball, $\eta_Y/\eta_Z$ = {curve['ratio']:g}"
-        )
-        axis.axhline(curve["flow"], color=color, ls="--", lw=1.1)
-    axis.set(
-        xscale="log",
-        xlabel=r"rate $\eta_Z$ of the steps (fewer steps at larger rates, same effective time)",
-        ylabel="final entropy on distinct tokens",
-        title="Equal effective time at different rates: the flow (dashed) does not change,\n"
-        "finite steps do; larger steps end sparser at $\\eta_Y = \\eta_Z$",
-    )
-    axis.legend()
-    return drawing
-
-
-def collapse(numbers: Numbers) -> Drawing:
-    drawing, axes = plt.subplots(1, 2, figsize=(8.2, 3.4), layout="constrained")
-    rows = numbers["rows"]
-    classes = sorted({row["K"] for row in rows})
-    markers = dict(zip(sorted({row["M"] for row in rows}), "osD", strict=False))
-    span = [min(row["t0"] for row in rows), max(row["t0"] for row in rows)]
-    axes[0].plot(span, span, color=GREY, lw=1, zorder=0)
-    for row in rows:
-        ink = COLORS[classes.index(row["K"])]
-        axes[0].plot(row["t0"], row["t"], markers[row["M"]], color=ink, ms=5, alpha=0.85)
-        axes[1].plot(row["rate_y"], row["t"] / row["t0"], markers[row["M"]], color=ink, ms=5, alpha=0.85)
-    axes[0].set(xscale="log", yscale="log", xlabel=r"$K\,\ln M/\eta_Y$", ylabel="transition time $t^*$ of the flow")
-    slopes = numbers["slopes"]
-    axes[0].set_title(f"slopes: {slopes['eta_Y']:.2f} in $\\eta_Y$, {slopes['K']:.2f} in K, {slopes['ln M']:.2f} in ln M")
-    low, high = published("stagescope.papers.scan_snap")["transition_ratio"].value
-    axes[1].axhspan(low, high, color=COLORS[2], alpha=0.12, lw=0)
-    axes[1].set(xscale="log", xlabel=r"$\eta_Y$ ($\eta_Z$ = 1)", ylabel=r"$t^*\,\eta_Y/(K\,\ln M)$", ylim=(0.6, 1.3))
-    axes[1].set_xticks([30, 100, 300], ["30", "100", "300"])
-    axes[1].minorticks_off()
-    axes[1].set_title(f"all runs collapse near 1 (shaded: {low} to {high})")
-    handles = [Line2D([], [], color=COLORS[i], marker="o", ls="", label=f"K = {k}") for i, k in enumerate(classes)]
-    handles += [Line2D([], [], color="k", marker=mark, ls="", mfc="none", label=f"M = {m:,}") for m, mark in markers.items()]
-    axes[0].legend(handles=handles, fontsize=7.5)
-    return drawing
-
-
 # Drawings of the figures of scan and snap on a text: each function draws the numbers of its namesake in `figures`.
 
 
@@ -285,30 +240,6 @@ def entropies(numbers: Numbers) -> Drawing:
     return drawing
 
 
-def topics(numbers: Numbers) -> Drawing:
-    drawing, (left, middle, right) = plt.subplots(1, 3, figsize=(11.5, 3.7), layout="constrained", width_ratios=(1.25, 1, 1))
-    _scores(left, numbers["types"])
-    (ranks,) = (row["measured"] for row in numbers["claims"] if row["tag"] == "SnS:text-frequency")
-    if ranks is not None:
-        left.set_title(f"rank correlation with held-out distinctness at equal frequency {ranks:+.2f}")
-    for name, color in (("common", GREY), ("distinct", COLORS[0])):
-        middle.plot(numbers["step"], numbers["masses"][name], color=color)
-        middle.text(numbers["step"][-1], numbers["masses"][name][-1] + 0.025, name, color=color, ha="right", va="bottom")
-    middle.set_ylim(bottom=0)
-    middle.set_ylabel("held-out attention on types")
-    right.plot(numbers["motion"]["step"], numbers["motion"]["variation"], color=COLORS[1])
-    _motion_axis(right, numbers["step"][-1])
-    for axis in (middle, right):
-        axis.set_xlabel("step, constant rate")
-        for name in ("prior", "snap"):
-            if numbers["events"][name] is not None:
-                axis.axvline(numbers["events"][name], color="k", lw=0.6, ls=":")
-                axis.text(numbers["events"][name], axis.get_ylim()[1], f" {name}", fontsize=8, va="top")
-    words = ", ".join(numbers["nexts"])
-    drawing.suptitle(f"{numbers['corpus']}: windows before “{numbers['query']}”, by the next word ({words})")
-    return drawing
-
-
 def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
     """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
     axis.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
@@ -319,24 +250,3 @@ def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
     axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
     axis.set_ylim(low, high)
-
-
-def _scores(axis: Any, types: Numbers) -> None:
-    score, distinctness = np.array(types["score"]), np.array(types["distinctness"])
-    common, distinct = np.array(types["common"]), np.array(types["distinct"])
-    neither = ~common & ~distinct
-    for where, color, size in ((neither, "#c8c8c8", 7), (distinct, COLORS[0], 9), (common, "#333333", 12)):
-        axis.scatter(distinctness[where], score[where], s=size, color=color, lw=0)
-    height = np.ptp(score) / 22
-    taken: list[tuple[float, float]] = []
-    for i in [*np.argsort(-score)[:14], *np.flatnonzero(common)[np.argsort(score[common])][:6]]:
-        if all(abs(score[i] - y) > height or abs(distinctness[i] - x) > 0.28 for x, y in taken):  # nat: names do not overlap
-            axis.annotate(
-                types["words"][i], (distinctness[i], score[i]), xytext=(4, 0), textcoords="offset points", fontsize=7, va="center"
-            )
-            taken.append((float(distinctness[i]), float(score[i])))
-    axis.axhline(0, color="k", lw=0.6)
-    axis.margins(x=0.1)
-    axis.set(xlabel="distinctness KL(next | type || next), nats", ylabel="score $z_l$ at the end")
-    handles = [Line2D([], [], marker="o", ls="", color=color, ms=4) for color in ("#333333", COLORS[0], "#c8c8c8")]
-    axis.legend(handles, ["common", "distinct", "neither"], loc="lower right")

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.events import peak
 from stagescope.papers import scan_snap as parts
-from stagescope.papers.answers import check, stages
+from stagescope.papers.answers import stages
 from stagescope.papers.published import published
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
@@ -21,7 +20,6 @@ from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_
 from stagescope.papers.scan_snap.text.claims import late_entropy, late_motion
 from stagescope.papers.scan_snap.text.observables import (
     TextAttention,
-    TopicAttention,
     checkpoints,
     held_out,
     known_windows,
@@ -196,51 +194,6 @@ def recall(progress: Progress, lasts: tuple[int, ...]) -> Numbers:
     return {"thresholds_times_M": rounded(thresholds), "panels": panels}
 
 
-def finite_step(progress: Progress) -> Numbers:
-    """Entropy at equal effective time: heavy-ball tends to the flow as its rate falls, at every eta_Y/eta_Z."""
-    rates, until = (3.0, 2.0, 1.0, 0.5, 0.3, 0.2, 0.1, 0.05), 1000.0
-    curves = []
-    progress.begin("flow against heavy ball", 3 * len(rates), "runs")
-    for row, ratio in enumerate((1.0, 2.0, 10.0)):
-        flow = _final_entropy(until=until, rate_y=ratio)
-        steps = []
-        for column, rate in enumerate(rates):
-            count = round(until / (10 * rate))
-            steps.append(_final_entropy(optimizer="heavy-ball", lr=rate, steps=count, rate_y=ratio, record="uniform", frames=3))
-            progress.update(row * len(rates) + column + 1)
-        curves.append({"ratio": ratio, "flow": flow, "rate": list(rates), "heavy_ball": rounded(steps)})
-    return {"curves": curves, "effective_time": until}
-
-
-def _final_entropy(**options: Any) -> float:
-    return Evidence.of(run_study("scan-snap", progress=False, **options)).final_entropy
-
-
-def collapse(progress: Progress) -> Numbers:
-    """Transition times of the flow with one common token against K ln M / eta_Y, and log-log slopes."""
-    grid = [(K, M, y) for K in (2, 5, 10, 20) for M in (300, 1000, 10_000) for y in (30.0, 100.0, 300.0)]
-    rows = []
-    for classes, outputs, rate_y in progress.each(grid, "transition times", "flows"):
-        t0 = forms.transition_time(outputs, classes, rate_y)
-        rows.append({"K": classes, "M": outputs, "rate_y": rate_y, "t0": t0, "t": transition(classes, outputs, rate_y)})
-    ratios = [row["t"] / row["t0"] for row in rows]
-    logs = np.log([[row["rate_y"], row["K"], np.log(row["M"])] for row in rows])
-    slopes = np.linalg.lstsq(np.column_stack([logs, np.ones(len(rows))]), np.log([row["t"] for row in rows]), rcond=None)[0]
-    named = dict(zip(("eta_Y", "K", "ln M"), rounded(slopes[:3], 4), strict=True))
-    return {"rows": rows, "slopes": named, "ratio": [min(ratios), max(ratios)]}
-
-
-def transition(classes: int, outputs: int, rate_y: float, rate_z: float = 1.0) -> float:
-    """t*: when the winners' scores grow fastest in the gradient flow with one common token."""
-    until = 4 * forms.transition_time(outputs, classes, rate_y)
-    made = {"num_last": classes, "num_common": 1, "vocab": outputs, "rate_y": rate_y, "rate_z": rate_z}
-    run = run_study("scan-snap", until=until, frames=300, progress=False, **made)
-    seen = Evidence.of(run)
-    top = peak(run.t, seen.curves.mean(seen.curves.dz[:, seen.curves.winners]))
-    assert top is not None, "the winner's growth did not pass its peak within 4 t0"
-    return top[0]
-
-
 # Figures of scan and snap on a text: figures 7 and 10 of the paper, and one of topical classes, which is not in the paper.
 
 
@@ -302,35 +255,6 @@ def entropies(
     return {"rows": rows, "falls_at_every_rate": falls.tolist(), "largest_sparser_than_smallest": extremes.tolist()}
 
 
-def topics(progress: Progress, preset: str = "wikitext-2-named", **changes: Any) -> Numbers:
-    """Topical classes: scores against distinctness, attention on common and distinct types, motion."""
-    progress.begin("topical classes", 1, "runs")
-    run = run_study("text-snap", preset, progress=False, **changes)
-    curves = text_attention(run)
-    assert isinstance(curves, TopicAttention)
-    progress.update(1)
-    process, rate = curves.process, run.spec["dynamics"]["lr"]
-    return {
-        "corpus": process.corpus.source,
-        "query": process.query,
-        "nexts": list(process.nexts),
-        "windows": {part: len(process.part(part)) for part in ("train", "held-out")},
-        "types": {
-            "words": list(map(process.label, process.keys)),
-            "share": _four_digits(process.share),
-            "score": _four_digits(curves.growth),
-            "distinctness": _four_digits(process.distinctness),
-            "common": process.common.tolist(),
-            "distinct": process.distinct.tolist(),
-        },
-        "step": run.step.tolist(),
-        "masses": {"common": _four_digits(curves.common_mass), "distinct": _four_digits(curves.distinct_mass)},
-        "motion": _motion(curves),
-        "events": {name: None if when is None else when / rate for name, when in stages(run).events.items()},
-        "claims": check(run).json()["claims"],
-    }
-
-
 TEXT_FIGURES = {
     "7": Figure(
         "7",
@@ -346,13 +270,6 @@ TEXT_FIGURES = {
         entropies,
         lambda numbers: parts.drawings.entropies(numbers),
         "6 minutes",
-        needs="wikitext-2",
-    ),
-    "topics": Figure(
-        "-topics",
-        "Topical classes of a query word",
-        topics,
-        lambda numbers: parts.drawings.topics(numbers),
         needs="wikitext-2",
     ),
 }
@@ -393,18 +310,5 @@ _FIGURES = (
         partial(recall, lasts=(5, 10)),
         lambda numbers: parts.drawings.recall(numbers),
     ),
-    Figure(
-        "-finite-step",
-        "Flow against heavy ball over the rate",
-        finite_step,
-        lambda numbers: parts.drawings.finite_step(numbers),
-    ),
-    Figure(
-        "-collapse",
-        "Transition times collapse on K ln M / eta_Y",
-        collapse,
-        lambda numbers: parts.drawings.collapse(numbers),
-    ),
-    TEXT_FIGURES["topics"],
 )
 FIGURES = {figure.name.removeprefix("-"): figure for figure in _FIGURES}

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from stagescope.papers.scan_snap.figures import FIGURES, entropies, maps, topics
+from stagescope.papers.scan_snap.figures import FIGURES, entropies, maps
 from tests.papers.drawing import drawn
 
 SMALL = {"vocab": 100, "width": 8, "window": 8, "steps": 500, "corpus": "topics", "batch": 4}
@@ -32,11 +32,3 @@ def test_figure_10_rates_and_seeds():
     assert [(row["rate"], row["decay"]) for row in numbers["rows"]] == [(0.1, None), (5.0, None), (5.0, 0.01)]
     assert numbers["largest_sparser_than_smallest"] == [True]
     assert numbers["falls_at_every_rate"] == [True]
-
-
-def test_topical_figure():
-    numbers = made("topics", partial(topics, preset="topics", steps=600))
-    types = numbers["types"]
-    assert len(types["words"]) == len(types["score"]) == len(types["distinctness"]) > 30
-    assert len(numbers["masses"]["common"]) == len(numbers["step"])
-    assert "SnS:text-frequency" in {row["tag"] for row in numbers["claims"]}
