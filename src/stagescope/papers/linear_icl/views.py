@@ -1,6 +1,7 @@
 """Views of a run of linear attention, and the run in words: who wins which direction and when, and M beside regression."""
 
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -32,51 +33,46 @@ def _loss(reading: LinearReading, seen: Evidence) -> View | None:
     return loss_view(reading.run, levels, about)
 
 
-def _heads(seen: Evidence) -> list[str]:
-    return [f"head {h + 1}" for h in range(seen.model.heads)]
-
-
-def _order(seen: Evidence) -> list[int]:
+def _of_heads(seen: Evidence, values: np.ndarray) -> list[Curve]:
     """Heads in the order in which they learn directions, then by value. It is that of all views: a head has one colour."""
     largest = np.argsort(-np.abs(seen.params["v"][-1]), kind="stable").tolist()
     winners = [] if seen.model.merged else seen.owners[: seen.model.reach]
-    return list(dict.fromkeys([*winners, *largest]))
+    names = [f"head {h + 1}" for h in range(seen.model.heads)]
+    return many_curves(values, names, first=list(dict.fromkeys([*winners, *largest])))
 
 
 def _values(reading: LinearReading, seen: Evidence) -> View:
     separate = "One rises at each drop; levels are the final values of a head of rank one with one direction."
     about = f"|v_h| of every head. {'All of them rise at the one drop.' if seen.model.merged else separate}"
-    values = np.abs(seen.params["v"])
-    levels = (
-        []
-        if seen.model.merged
-        else [Level(f"v of direction {i + 1}", forms.head_value(seen.task, (i,))) for i in range(seen.model.reach)]
-    )
-    made = many_curves(values, _heads(seen), first=_order(seen))
-    return curves("head-values", "Values of the heads", about + left_out(seen.model.heads), "|v|", made, levels=levels, log=True)
+    held = range(0 if seen.model.merged else seen.model.reach)
+    levels = [Level(f"v of direction {i + 1}", forms.head_value(seen.task, (i,))) for i in held]
+    lines = _of_heads(seen, np.abs(seen.params["v"]))
+    return curves("head-values", "Values of the heads", about + left_out(seen.model.heads), "|v|", lines, levels=levels, log=True)
 
 
 def _competition(reading: LinearReading, seen: Evidence) -> View | None:
     """At each time, the blow-up times T_h that the cascade gives the heads still silent: the lowest line wins."""
-    found = reading.evidence.predicted
-    if not found:
+    drops, winners = reading.curves.predicted, []
+    if not drops:
         return None
     waits = np.full((len(seen.time), seen.model.heads), np.nan)
-    for drop in found:
+    for drop in drops:
         waits[seen.time >= drop.since] = drop.waits
     waits = np.where(np.isfinite(waits), waits, np.nan)
-    winners = "; ".join(_winner_words(m, drop, reading) for m, drop in enumerate(found[:8]))
-    about = f"When each silent head would blow up, predicted from the start after each drop. The least one wins: {winners}."
+    for m, (drop, when) in enumerate(zip_longest(drops[:8], reading.curves.times[: min(8, len(drops))]), start=1):
+        measured = "-" if when is None else f"{when:.5g}"
+        winners.append(f"d{m} head {drop.head + 1} at {drop.time:.5g} (measured {measured})")
+    about = "When each silent head would blow up, predicted from the start after each drop. The least one wins:"
     now = np.where(seen.time >= SHOWN * np.nanmin(waits), seen.time, np.nan)
-    made = [*many_curves(waits, _heads(seen), first=_order(seen)), Curve("now", now, faint=True)]
-    return curves("competition", "Head competition", about, "predicted blow-up time T_h", made[: MOST + 1], log=True)
-
-
-def _winner_words(m: int, drop, reading: LinearReading) -> str:  # noqa: ANN001 (a Drop)
-    times = reading.evidence.times
-    measured = times[m] if m < len(times) else None
-    seen = "-" if measured is None else f"{measured:.5g}"
-    return f"d{m + 1} head {drop.head + 1} at {drop.time:.5g} (measured {seen})"
+    lines = [*_of_heads(seen, waits), Curve("now", now, faint=True)]
+    return curves(
+        "competition",
+        "Head competition",
+        f"{about} {'; '.join(winners)}.",
+        "predicted blow-up time T_h",
+        lines[: MOST + 1],
+        log=True,
+    )
 
 
 def _directions(reading: LinearReading, seen: Evidence) -> View:
@@ -90,22 +86,21 @@ def _directions(reading: LinearReading, seen: Evidence) -> View:
 
 def _map(reading: LinearReading, seen: Evidence) -> View:
     """M of each frame, each entry over that of full regression on its row."""
-    some = shown(reading.run, reading.law.model.dim**2, CELLS)
-    seen = Evidence(some.run, some.run, reading.law)
+    frames = shown(seen.run, seen.task.dim**2, CELLS).frames
     names = tuple(f"e_{i + 1}" for i in range(seen.task.dim))
-    values = seen.map / forms.final_map(seen.task)[:, None]
+    values = (seen.map / forms.final_map(seen.task)[:, None])[slice(None) if frames is None else frames]
     about = (
         "M in the eigenbasis, each row over 1/(lambda_i a_i). Regression on m principal components has 1 on the first m places."
     )
     labels = {"rows": names, "columns": names, "row_axis": "direction", "column_axis": "query direction"}
-    return matrix("map", "Map M", about, values, signed=True, frames=some.frames, **labels)
+    return matrix("map", "Map M", about, values, signed=True, frames=frames, **labels)
 
 
 def _distance(reading: LinearReading, seen: Evidence) -> View:
     """How far M is from regression on m components, for every m."""
     top = float(forms.final_map(seen.task)[0])
-    maps = np.array([forms.regression_map(seen.task, m) for m in range(seen.task.dim + 1)])
-    far = np.array([np.max(np.abs(seen.map - each), axis=(1, 2)) for each in maps]).T / top
+    maps = [forms.regression_map(seen.task, m) for m in range(seen.task.dim + 1)]
+    far = np.array([np.max(np.abs(seen.map - best), axis=(1, 2)) for best in maps]).T / top
     about = "Largest entry by which M differs from least squares on m principal components, over M_11. A dip is a plateau."
     names = [f"{m} components" for m in range(seen.task.dim + 1)]
     return curves(

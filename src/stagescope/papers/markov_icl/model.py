@@ -24,12 +24,17 @@ class MatchModel(Described):
     lags: int = Limits(ge=2, le=MOST_LAGS)
 
     @property
+    def blocks(self) -> dict[str, dict[str, int]]:
+        """The axes of each block by name, with their lengths."""
+        return {"W": {"part": 2}, "v": {"lag": self.lags}}
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"W": (2,), "v": (self.lags,)}
+        return {name: tuple(axes.values()) for name, axes in self.blocks.items()}
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
-        return {"W": ("part",), "v": ("lag",)}
+        return {name: tuple(axes) for name, axes in self.blocks.items()}
 
     def init(self, seed: int = 0, sigma: float = 0.0, match: float = 0.0) -> dict[str, np.ndarray]:
         """v = sigma n with n normal; W = 0, or `match` times its own normal numbers."""
@@ -59,12 +64,8 @@ class LinearMatch(MatchModel):
     form: Form = "parts"
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"W": (self.tokens, self.tokens) if self.form == "free" else (2,), "v": (self.lags,)}
-
-    @property
-    def axes(self) -> dict[str, tuple[str, ...]]:
-        return {"W": ("query", "key") if self.form == "free" else ("part",), "v": ("lag",)}
+    def blocks(self) -> dict[str, dict[str, int]]:
+        return {"W": {"query": self.tokens, "key": self.tokens} if self.form == "free" else {"part": 2}, "v": {"lag": self.lags}}
 
     @property
     def multiplicity(self) -> dict[str, np.ndarray]:
@@ -113,20 +114,16 @@ class SoftmaxMatch(MatchModel):
     """Layer 2 is a softmax and gives its average of tokens itself, with b alone: model S [MIC:model-s]."""
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"W": (1,), "v": (self.lags,)}
+    def blocks(self) -> dict[str, dict[str, int]]:
+        return {"W": {"part": 1}, "v": {"lag": self.lags}}
 
 
 class TwoHeadMatch(MatchModel):
     """Two heads in layer 1, score b_1 <x_t, h1_s> + b_2 <h1_t, h2_s>: model S3 [MIC:model-s3]."""
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"W": (2,), "v": (2, self.lags)}
-
-    @property
-    def axes(self) -> dict[str, tuple[str, ...]]:
-        return {"W": ("match",), "v": ("head", "lag")}
+    def blocks(self) -> dict[str, dict[str, int]]:
+        return {"W": {"match": 2}, "v": {"head": 2, "lag": self.lags}}
 
     def match(self, params: Params) -> np.ndarray:
         """b_1: that of the current token."""
@@ -137,13 +134,9 @@ class ReadoutMatch(MatchModel):
     """Causal softmax in layer 2 and a readout U, logits U o_t; all begin small: model T [MIC:model-t]."""
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        square = (self.tokens, self.tokens)
-        return {"W": square, "v": (self.lags,), "U": square}
-
-    @property
-    def axes(self) -> dict[str, tuple[str, ...]]:
-        return {"W": ("query", "key"), "v": ("lag",), "U": ("token", "logit")}
+    def blocks(self) -> dict[str, dict[str, int]]:
+        k = self.tokens
+        return {"W": {"query": k, "key": k}, "v": {"lag": self.lags}, "U": {"token": k, "logit": k}}
 
     def match(self, params: Params) -> np.ndarray:
         return matched(np.asarray(params["W"], dtype=float))
