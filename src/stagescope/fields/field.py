@@ -13,8 +13,10 @@ from stagescope.errors import InputError, StagescopeError
 from stagescope.params import Layout, Params
 from stagescope.spec import Spec
 
-Axes, Shapes = Mapping[str, tuple[str, ...]], Mapping[str, tuple[int, ...]]
-"""Names of the axes of each block, and their lengths."""
+Axes = Mapping[str, tuple[str, ...]]
+"""Names of the axes of each block."""
+Shapes = Mapping[str, tuple[int, ...]]
+"""Their lengths."""
 FlatField = Callable[[np.ndarray, np.ndarray], float | None]
 """Reads a flat parameter vector, writes its velocity into the second argument; returns the loss where it comes with it."""
 TaylorField = Callable[[np.ndarray, np.ndarray, int], np.ndarray]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -368,4 +367,11 @@ def other_views(run: Run) -> list[Maker]:
     if len(rest) == 1 and not len(run.params):
         return []
     part = replace(run, series=Arrays(tuple(rest), lambda name: run.series[name]), memo={})
-    return any_views(SimpleNamespace(run=part))
+    return any_views(_Part(part))
+
+
+@dataclass
+class _Part:
+    """A run with some of its arrays."""
+
+    run: Run
