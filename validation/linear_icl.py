@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import stagescope as ss
-from stagescope.keys import key
 from stagescope.papers.linear_icl import figures, forms
 from stagescope.papers.linear_icl.cascade import SilentHead, blow_up_time, cascade
 from stagescope.papers.linear_icl.claims import opening_fits
@@ -20,7 +19,7 @@ from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.papers.linear_icl.setup import flow_frames
 from stagescope.papers.linear_icl.study import PRESETS
 from stagescope.papers.published import published
-from stagescope.params import Params
+from stagescope.params import Params, key
 from stagescope.progress import Progress
 
 KNOWN = published("stagescope.papers.linear_icl")

@@ -4,12 +4,12 @@ from .claims.calibration import Calibration as Calibration
 from .claims.claim import Claim as Claim
 from .claims.claim import Verdict as Verdict
 from .claims.comparison import Comparison as Comparison
+from .claims.comparison import OverRuns as OverRuns
 from .claims.comparison import Regime as Regime
 from .claims.comparison import agreement as agreement
 from .claims.comparison import beyond_chance as beyond_chance
 from .claims.inputs import Inputs as Inputs
 from .claims.ledger import Ledger as Ledger
-from .claims.over_runs import OverRuns as OverRuns
 from .claims.reference import Reference as Reference
 from .claims.reference import Tag as Tag
 from .corpora.corpus import TextCorpus as TextCorpus
@@ -61,9 +61,6 @@ from .landscape.saddle_path import Predicted as Predicted
 from .landscape.saddle_path import SaddlePath as SaddlePath
 from .landscape.spectrum import Spectrum as Spectrum
 from .landscape.spectrum import spectrum as spectrum
-from .papers.answers import check as check
-from .papers.answers import saddle_ladder as saddle_ladder
-from .papers.answers import stages as stages
 from .papers.calibrate import calibrate as calibrate
 from .papers.continuing import continue_point as continue_point
 from .papers.focus_dilution.loss import TokenFinite as TokenFinite
@@ -110,7 +107,10 @@ from .papers.predicting import CriticalScale as CriticalScale
 from .papers.predicting import critical_scale as critical_scale
 from .papers.predicting import saddle_path as saddle_path
 from .papers.reading import Reading as Reading
+from .papers.reading import check as check
 from .papers.reading import reading as reading
+from .papers.reading import saddle_ladder as saddle_ladder
+from .papers.reading import stages as stages
 from .papers.rebuild import replay as replay
 from .papers.rebuild import resume as resume
 from .papers.registry import cite as cite

@@ -1,5 +1,6 @@
 """Named parameters and the flat vectors that solvers want."""
 
+import hashlib
 import math
 import re
 from collections.abc import Mapping
@@ -62,3 +63,14 @@ class Layout:
         """Views into `vector` (last axis = parameters), not copies."""
         lead, where = vector.shape[:-1], self._places
         return {name: vector[..., where[name]].reshape(lead + shape) for name, shape in self.shapes}
+
+
+def key(seed: int, *purpose: str | int) -> np.random.Generator:
+    """A generator for one purpose, e.g. `key(0, "init", "Y")`; counter based, so a resumed run draws the same numbers."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise InputError(f"seed is {seed!r}, but must be a whole number")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")
+    words = "/".join(str(part) for part in purpose).encode()
+    stream = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little")
+    return np.random.Generator(np.random.Philox(key=[int(seed), stream]))

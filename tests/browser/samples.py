@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import Verdict
+from stagescope.claims.comparison import OverRuns
 from stagescope.claims.ledger import Ledger
-from stagescope.claims.over_runs import OverRuns
 from stagescope.claims.reference import Reference
 from stagescope.detect.stage import Stage, Stages
 from stagescope.landscape.ladder import Ladder, Rung

@@ -15,7 +15,7 @@ import stagescope as ss
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.landscape import critical, ladder
-from stagescope.papers import known
+from stagescope.papers import reading_cache as known
 from stagescope.papers.reading import Reading, reading
 from stagescope.reporting import static
 from stagescope.spec import canonical

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.keys import key
 from stagescope.papers.focus_dilution.model import asymmetric_law
+from stagescope.params import key
 from stagescope.spec import build
 
 

@@ -16,7 +16,6 @@ from stagescope.cli.main import run as run_command
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Uniform
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.papers.focus_dilution import family as fd_forms
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import token_curves
@@ -28,7 +27,7 @@ from stagescope.papers.registry import study
 from stagescope.papers.scan_snap import forms as sns_forms
 from stagescope.papers.scan_snap.observables import class_attention
 from stagescope.papers.scan_snap.stages import Averages, find
-from stagescope.params import Layout
+from stagescope.params import Layout, key
 from stagescope.reporting.play_data import laws_script, play_data, play_of_runs, playable
 from tests.browser import samples
 

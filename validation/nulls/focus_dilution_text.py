@@ -7,8 +7,8 @@ import numpy as np
 
 from stagescope.claims.inputs import Inputs
 from stagescope.corpora.known import TOPICS, locate
-from stagescope.keys import key
 from stagescope.papers.registry import study
+from stagescope.params import key
 from stagescope.runs.run import Run
 
 CORPORA = (TOPICS, "wikitext-2", "tinystories", "tiny-shakespeare")

@@ -15,11 +15,11 @@ from stagescope.detect.levels import transitions
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import LogSpaced
-from stagescope.keys import key
 from stagescope.papers.incremental.observables import dense, head_curves, lag_curves
 from stagescope.papers.incremental.regression import RegressionForms, RegressionHeads, RegressionLoss
 from stagescope.papers.incremental.stages import HEADS
 from stagescope.papers.incremental.study import STUDY
+from stagescope.params import key
 from stagescope.runs.run import Arrays, Run
 
 FIXED = 40.0

@@ -11,7 +11,6 @@ from stagescope.dynamics.descent import GD, Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Every, LogSpaced
-from stagescope.keys import key
 from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap.forms import transition_time
@@ -19,6 +18,7 @@ from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import law_of
 from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
+from stagescope.params import key
 from stagescope.runs.run import Run
 
 Random = np.random.Generator

@@ -8,8 +8,8 @@ import numpy as np
 from stagescope.claims.inputs import Inputs
 from stagescope.corpora.known import TOPICS, locate
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.papers.registry import study
+from stagescope.params import key
 from stagescope.runs.run import Run
 
 QUERIES = {

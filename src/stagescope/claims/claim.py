@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.comparison import Comparison, OverRuns, Regime
 from stagescope.claims.inputs import Inputs, Rates
-from stagescope.claims.over_runs import OverRuns
 from stagescope.detect.stage import BROKEN
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.runs.run import Run

@@ -18,7 +18,7 @@ from stagescope.papers.study import Study
 from stagescope.progress import progress_for
 
 if TYPE_CHECKING:
-    from stagescope.corpora.facts import AboutText
+    from stagescope.corpora.corpus import AboutText
     from stagescope.views.view import Portrait
 
 TITLE = "How attention learns: a tour"
@@ -191,8 +191,7 @@ class Corpus(Command):
     json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.corpora.corpus import read_corpus
-        from stagescope.corpora.facts import corpus_facts
+        from stagescope.corpora.corpus import corpus_facts, read_corpus
 
         if self.events is not None and not 0 < self.events < math.inf:
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
@@ -219,7 +218,7 @@ class Corpus(Command):
 
 
 def _checked(about: Any) -> "AboutText":
-    from stagescope.corpora.facts import AboutText
+    from stagescope.corpora.corpus import AboutText
 
     if not isinstance(about, AboutText):
         raise InputError(f"about_text returned {about!r:.60}; expected an AboutText")

@@ -72,7 +72,7 @@ class Check(Command):
     json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.papers.answers import check
+        from stagescope.papers.reading import check
         from stagescope.papers.registry import watched_problems
         from stagescope.runs.store import load
         from stagescope.watching.source import is_watched
@@ -114,8 +114,7 @@ class Ladder(Command):
     json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.papers.answers import saddle_ladder
-        from stagescope.papers.reading import reading
+        from stagescope.papers.reading import reading, saddle_ladder
         from stagescope.runs.store import load
 
         stored, law = load(self.folder), objective(self.objective)

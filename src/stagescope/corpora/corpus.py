@@ -4,7 +4,7 @@ import difflib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -17,13 +17,14 @@ from stagescope.corpora.reading import RawText, read_again, read_text
 from stagescope.corpora.tokens import Tokens
 from stagescope.corpora.vocabulary import UNKNOWN, most_frequent, tally
 from stagescope.errors import InputError, unknown
-from stagescope.keys import key
 from stagescope.memory import require_memory
+from stagescope.params import key
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.progress import Progress
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
 
 LARGE = 1000
 """From so many tokens on, no matrix between all tokens is made where sums over pairs that occur give the same."""
@@ -257,3 +258,26 @@ def _split(raw: RawText, share: float, seed: int) -> tuple[np.ndarray, np.ndarra
     out[key(seed, "split").permutation(len(ends))[:count]] = True
     held = np.repeat(out, np.diff(ends, prepend=0))
     return whole.ids[~held], whole.ids[held]
+
+
+@dataclass(frozen=True)
+class AboutText:
+    """What a paper predicts for a text before training: `facts` as JSON, and the same for the terminal."""
+
+    facts: dict[str, Any]
+    shown: tuple[Any, ...]
+
+
+def corpus_facts(corpus: TextCorpus) -> dict[str, Any]:
+    """Counts, vocabulary and entropies."""
+    raw = corpus.raw
+    return {
+        "corpus": {name: value for name, value in corpus.describe().items() if name != "type"},
+        "parts": {name: {"tokens": len(part.ids), "documents": len(part.ends)} for name, part in raw.parts.items()},
+        "types": len(raw.types),
+        "vocabulary": len(corpus.words),
+        "train_tokens": len(corpus.train),
+        "held_out_tokens": len(corpus.held_out),
+        "frequent": {corpus.label(token): float(corpus.stationary[token]) for token in range(min(20, corpus.vocab))},
+        "entropy": {"of types": corpus.unigram_loss(), "given the last token": corpus.floor()},
+    }

@@ -12,9 +12,8 @@ from pydantic import model_validator
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.errors import InputError
 from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
-from stagescope.keys import key
 from stagescope.memory import require_work
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, key
 from stagescope.spec import Described
 
 

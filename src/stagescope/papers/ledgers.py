@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.claims.ledger import Ledger
-from stagescope.papers.answers import check
+from stagescope.papers.reading import check
 from stagescope.papers.study import Study
 from stagescope.progress import Progress
 from stagescope.runs.files import publish, store_errors

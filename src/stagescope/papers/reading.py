@@ -20,13 +20,11 @@ from stagescope.fields.field import Field, Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.markup import block, note
-from stagescope.papers.companions import Companions
-from stagescope.papers.known import ending, keep, keep_objective, known, only_objective
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.predicting import predicted
+from stagescope.papers.reading_cache import Companions, Verdicts, ending, keep, keep_objective, known, only_objective
 from stagescope.papers.rebuild import after_fork, ended, field_of, forked
 from stagescope.papers.registry import claim_rates, kind_of, missing, study
-from stagescope.papers.verdicts import Verdicts
 from stagescope.progress import progress_for
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
@@ -36,6 +34,7 @@ from stagescope.views.view import Explained, Maker, any_explained
 
 if TYPE_CHECKING:
     import pandas
+
 
 Made = TypeVar("Made")
 _SHARED = ("curves", "field", "law", "_companions", "_predicted")
@@ -346,3 +345,77 @@ def _made(run: Run, what: Objective | Field | None) -> Reading:
     made = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
     made.kind = kind
     return made
+
+
+def stages(run: Run | str | Path) -> Stages:
+    """Events and stages of a run, and the transitions of its recorded curves; an event that was not reached is None.
+
+    Every run with a frame has stages: those of its paper, otherwise plateaus and transitions of its loss.
+
+    Args:
+        run: a run or its folder.
+
+    Examples:
+        >>> for stage in ss.stages(snap):
+        ...     print(stage.name, round(stage.start, 1))
+        uniform 0.0
+        scan 4.1
+        snapped 188.9
+    """
+    return reading(run).told_stages
+
+
+def check(
+    run: Run | str | Path,
+    claims: Claims = (),
+    elsewhere: bool = False,
+    *,
+    control: Run | str | Path | None = None,
+    progress: bool | None = False,
+) -> Ledger:
+    """The ledger: every claim of the run's paper with its verdict, then your own claims.
+
+    Args:
+        run: any run; one of no paper needs claims of your own.
+        claims: a `Claim`, several, or "module:NAME" of some. Their functions get `ss.reading(run).evidence`: what the paper
+            prepares for its claims, and the reading itself for a run of no paper. It always has the run as `run`.
+        elsewhere: where this run is out of a claim's regime and the claim names options of the study with which it is not,
+            make that run too and show its verdict. Each such run costs about as much as this one.
+        control: of a watched model, another watched run in which there is nothing to learn, such as the same training on
+            shuffled text. Claims find it as `evidence.control`, which is None without one.
+        progress: a bar over the claims, since some make companion runs; None shows it on a terminal.
+
+    A claim whose function raises an error is inconclusive, and its row says why.
+
+    Returns:
+        A verdict for each claim.
+
+    Examples:
+        >>> print(ss.check(snap).summary())
+        3 confirmed, 8 inconclusive (11 groups of 13 claims); 3 of 3 identities hold
+    """
+    found = reading(run)
+    with found.showing(progress):
+        return found.check(claims, elsewhere, control)
+
+
+def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:
+    """The critical points a run passed, what opens at each, and when it was and should have been left.
+
+    A model that is known to pass critical points of small models inside it has a ladder of its own. Any other run, also of
+    your own objective, which then is given as `what`, is searched for critical points where it is slow: `progress` shows how
+    far that is.
+
+    Args:
+        run: a run or its folder.
+        what: your own objective, where the run moves one.
+        progress: show how far the search is.
+
+    Examples:
+        >>> print(next(iter(ss.saddle_ladder(run))).label)
+        (0,0)
+    """
+    found = reading(run, what)
+    found.need_frames()
+    with found.showing(progress):
+        return found.ladder

@@ -245,7 +245,7 @@ def _watched_views(reading: Any) -> list[Any]:
 
 
 def _watched_explained(reading: Any) -> Any:
-    from stagescope.papers.watched_explain import explain
+    from stagescope.papers.watched import explain
 
     return explain(reading)
 

@@ -10,8 +10,16 @@ import numpy as np
 from pydantic import BeforeValidator, model_validator
 
 from stagescope.memory import require_memory
-from stagescope.processes.process import Process
-from stagescope.spec import Numbers
+from stagescope.spec import Described, Numbers
+
+
+class Process(Described):
+    """Base of all token sources."""
+
+    @abstractmethod
+    def floor(self) -> float:
+        """The least cross-entropy any predictor can reach on this process."""
+
 
 Start = Literal["stationary", "uniform"]
 """The law of the first token of a context."""

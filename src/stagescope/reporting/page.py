@@ -18,7 +18,7 @@ import numpy as np
 
 import stagescope
 from stagescope.claims.claim import Verdict
-from stagescope.claims.over_runs import OverRuns
+from stagescope.claims.comparison import OverRuns
 from stagescope.detect.stage import Stage, Stages
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung

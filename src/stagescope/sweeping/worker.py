@@ -94,7 +94,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         if "events" in measures:
             found |= _events(run)
         if "verdicts" in measures:
-            from stagescope.papers.answers import check
+            from stagescope.papers.reading import check
 
             found |= {"verdicts": _verdicts(check(run, claims)), **Rules.of(study.claims(), claims, source).row()}
         own = [name for name in measures if name not in MEASURES and run.done]

@@ -5,10 +5,9 @@ import pytest
 
 import stagescope as ss
 from stagescope.dynamics.descent import CompiledLoop, Descent, HeavyBall
-from stagescope.keys import key
 from stagescope.papers.focus_dilution.loss import TokenSampled
 from stagescope.papers.focus_dilution.observables import token_curves
-from stagescope.params import Layout
+from stagescope.params import Layout, key
 from tests.papers.focus_dilution.test_finite import MODEL, REF, events, flow
 
 SMALL = ss.TokenAttention(vocab=4, width=3, scale=2.0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.keys import key
+from stagescope.params import key
 from stagescope.spec import build
 
 SHIFTS = np.broadcast_to([0.3, 0.1, -2.0, 0.7], (4, 4))

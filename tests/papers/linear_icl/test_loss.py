@@ -5,12 +5,11 @@ import pytest
 
 import stagescope as ss
 from stagescope.fields.field import as_field
-from stagescope.keys import key
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.loss import LinearPopulation, LinearSampled, draw_sequences
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.params import Layout
+from stagescope.params import Layout, key
 
 REF = RegressionTask(eigenvalues=(0.4, 0.3, 0.2, 0.1))
 THREE = RegressionTask(eigenvalues=(1.0, 0.5, 0.25), contexts=(10,))

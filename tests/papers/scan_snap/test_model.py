@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention, features
 from stagescope.papers.scan_snap.process import SequenceClasses
+from stagescope.params import key
 from tests.strategies import random_state
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.papers.published import published
 from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
+from stagescope.params import key
 from stagescope.spec import build
 from tests.strategies import sequence_classes
 

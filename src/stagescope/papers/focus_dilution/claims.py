@@ -7,8 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
-from stagescope.claims.over_runs import OverRuns
+from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS

@@ -9,12 +9,11 @@ import numpy as np
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import AtTimes
 from stagescope.landscape.ladder import Ladder
-from stagescope.papers.answers import saddle_ladder, stages
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, stays
 from stagescope.papers.published import published
-from stagescope.papers.reading import reading
+from stagescope.papers.reading import reading, saddle_ladder, stages
 from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress

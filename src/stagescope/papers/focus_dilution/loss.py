@@ -14,9 +14,8 @@ from pydantic import SerializeAsAny, model_validator
 
 from stagescope.errors import InputError
 from stagescope.fields.field import Compiled, FlatField, Objective, OfModel, TaylorField, flat_field
-from stagescope.keys import key
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, key
 from stagescope.processes.markov_chain import Chain, Start
 from stagescope.spec import Described, Spec
 

@@ -10,9 +10,8 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError, unknown
 from stagescope.fields.softmax import softmax
-from stagescope.keys import key
 from stagescope.memory import require_memory, require_parameters
-from stagescope.params import Params
+from stagescope.params import Params, key
 from stagescope.processes.markov_chain import SUM_TOLERANCE, Chain
 from stagescope.spec import Described, Numbers
 

@@ -18,8 +18,8 @@ from stagescope.papers.published import published
 from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
+from stagescope.threads import results
 from stagescope.views.figure import Numbers
-from stagescope.workers import results
 
 REFERENCE = published("stagescope.papers.incremental")
 

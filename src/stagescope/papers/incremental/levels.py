@@ -14,10 +14,10 @@ from scipy.optimize import minimize
 from stagescope.caches import cache_folder, read_entry, write_entry
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_sum_exp, softmax
-from stagescope.keys import key
 from stagescope.memory import require_memory
 from stagescope.papers.incremental.levels_kernel import log_partition
 from stagescope.papers.incremental.process import LaggedChain, gather_scores
+from stagescope.params import key
 from stagescope.spec import Spec, digest
 
 PENALTIES = tuple(float(value) for value in np.geomspace(1e-5, 1e-1, 9))

@@ -13,10 +13,9 @@ from pydantic import model_validator
 from stagescope.errors import InputError
 from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.fields.softmax import softmax
-from stagescope.keys import key
 from stagescope.memory import require_memory, require_parameters
 from stagescope.papers.incremental.process import LaggedChain, smaller_tables
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, key
 from stagescope.spec import Described
 
 

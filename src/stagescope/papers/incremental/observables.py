@@ -9,7 +9,6 @@ import numpy as np
 from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax, log_sum_exp
-from stagescope.keys import key
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
 from stagescope.papers.incremental.loss import LaggedLoss
 from stagescope.papers.incremental.regression import (
@@ -21,6 +20,7 @@ from stagescope.papers.incremental.regression import (
 )
 from stagescope.papers.incremental.students import PositionalHeads
 from stagescope.papers.rebuild import last_motion, rebuilt, replay
+from stagescope.params import key
 from stagescope.processes.strategies import Strategies
 from stagescope.runs.run import Run
 

@@ -15,9 +15,9 @@ from pydantic import Field as Limits
 
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax, softmax
-from stagescope.keys import key
 from stagescope.memory import affordable, require_memory, require_work
-from stagescope.processes.process import Process
+from stagescope.params import key
+from stagescope.processes.markov_chain import Process
 from stagescope.spec import Described, Integers, Numbers
 
 

@@ -13,10 +13,9 @@ from pydantic import model_validator
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Compiled, Field, FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.fields.softmax import softmax
-from stagescope.keys import key
 from stagescope.memory import require_memory, require_parameters
 from stagescope.papers.incremental.process import RandomFeatures
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, key
 from stagescope.spec import Described, Integers, Numbers
 
 NOISES = (1e-5, 1e-11)

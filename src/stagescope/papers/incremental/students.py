@@ -5,12 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.keys import key
 from stagescope.papers.incremental.loss import Found, LaggedLoss, LaggedModel, SequenceLoss, Sequences, check_scale
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.incremental.transformer_passes import TransformerLoss
-from stagescope.params import Params
+from stagescope.params import Params, key
 
 
 class PositionalHeads(LaggedModel):

@@ -8,9 +8,8 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.keys import key
 from stagescope.papers.incremental.loss import LaggedModel
-from stagescope.params import Params
+from stagescope.params import Params, key
 
 
 class Transformer(LaggedModel):

@@ -15,7 +15,6 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from stagescope.fields.lanes_kernel import padded as whole_lanes
-from stagescope.keys import key
 from stagescope.papers.incremental.loss import Found, LaggedLoss, Sequences
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.incremental.transformer_layers_kernel import Kept, kept_room, pass_back, pass_last, pass_layer
@@ -31,7 +30,7 @@ from stagescope.papers.incremental.transformer_parts import (
     padded,
 )
 from stagescope.papers.incremental.transformer_rows_kernel import add_part, draw_numbers
-from stagescope.params import Params
+from stagescope.params import Params, key
 from stagescope.spec import Spec
 
 CHUNK = 2**18

@@ -3,8 +3,7 @@
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
-from stagescope.claims.over_runs import OverRuns
+from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement
 from stagescope.detect.events import turns
 from stagescope.detect.plateaus import thinned
 from stagescope.papers.linear_icl import forms

@@ -10,11 +10,10 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.fields.field import Compiled, FlatField, GradientField, Objective, OfModel, StepGradient, flat_gradient
-from stagescope.keys import key
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, key
 from stagescope.spec import Described
 
 

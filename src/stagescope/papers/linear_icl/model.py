@@ -7,9 +7,8 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.memory import require_parameters
-from stagescope.params import Params
+from stagescope.params import Params, key
 from stagescope.spec import Described
 
 

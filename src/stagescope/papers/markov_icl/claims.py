@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement, at_least
-from stagescope.claims.over_runs import OverRuns
+from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, at_least
 from stagescope.detect.levels import noise_near
 from stagescope.errors import StagescopeError
 from stagescope.fields.softmax import softmax

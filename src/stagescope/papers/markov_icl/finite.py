@@ -11,11 +11,11 @@ from pydantic import SerializeAsAny, model_validator
 from scipy.special import gammaln
 
 from stagescope.fields.softmax import softmax
-from stagescope.keys import key
 from stagescope.memory import require_memory
 from stagescope.papers.markov_icl.loss import ByKernel, InContext, Kernel
 from stagescope.papers.markov_icl.model import LinearMatch, MatchModel, ReadoutMatch
 from stagescope.papers.markov_icl.process import ChainPrior
+from stagescope.params import key
 
 
 def by_lag(v: Any, length: int) -> Any:

@@ -11,9 +11,8 @@ from pydantic import Field as Limits
 
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
-from stagescope.keys import key
 from stagescope.papers.markov_icl.study import LARGEST, MOST_LAGS
-from stagescope.params import Params
+from stagescope.params import Params, key
 from stagescope.spec import Described
 
 

@@ -12,9 +12,9 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.memory import require_memory
-from stagescope.processes.process import Process
+from stagescope.params import key
+from stagescope.processes.markov_chain import Process
 
 SWEEPS = 500
 """Normalisations of rows and columns that make a matrix doubly stochastic: each halves the error or better at k <= 10."""

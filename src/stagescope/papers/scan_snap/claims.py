@@ -8,7 +8,6 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance
 from stagescope.dynamics.dynamics import SolveFailed
-from stagescope.keys import key
 from stagescope.papers.scan_snap import claims_theorems
 from stagescope.papers.scan_snap.evidence import (
     ADAM,
@@ -24,6 +23,7 @@ from stagescope.papers.scan_snap.evidence import (
 )
 from stagescope.papers.scan_snap.observables import ClassAttention
 from stagescope.papers.scan_snap.stages import LEVELS
+from stagescope.params import key
 
 # What attention does while it scans: theorem 2 about the signs of scores, and the order among distinct tokens.
 

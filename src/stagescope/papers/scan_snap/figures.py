@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from stagescope.papers import scan_snap as parts
-from stagescope.papers.answers import stages
 from stagescope.papers.published import published
+from stagescope.papers.reading import stages
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap import forms

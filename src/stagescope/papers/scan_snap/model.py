@@ -4,10 +4,9 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.memory import require_parameters
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import Params
+from stagescope.params import Params, key
 from stagescope.spec import Described, Integers
 
 

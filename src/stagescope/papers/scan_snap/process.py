@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.memory import read_table, require_memory, require_work
-from stagescope.processes.process import Process
+from stagescope.processes.markov_chain import Process
 from stagescope.spec import Described, Integers, Numbers
 
 SUM_TOLERANCE = 1e-9

@@ -11,14 +11,13 @@ import numpy as np
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import frames
 from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
-from stagescope.keys import key
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import replayed
 from stagescope.papers.scan_snap.evidence import LIMITS, REPLICAS, Evidence
 from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, Reader, class_attention, follow, law_of
 from stagescope.papers.scan_snap.stages import Averages, detect
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, key
 from stagescope.runs.run import Run
 from stagescope.spec import build
 

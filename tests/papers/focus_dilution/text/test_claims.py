@@ -7,14 +7,13 @@ import pytest
 
 import stagescope as ss
 from stagescope.detect.stage import Event
-from stagescope.papers.answers import check
 from stagescope.papers.focus_dilution.text import claims as regimes
 from stagescope.papers.focus_dilution.text import claims as theory
 from stagescope.papers.focus_dilution.text.forms import predict
 from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextVariant
 from stagescope.papers.focus_dilution.text.reading import bigram_flow, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
-from stagescope.papers.reading import reading
+from stagescope.papers.reading import check, reading
 from stagescope.spec import build
 from validation.nulls import focus_dilution_text as nulls
 

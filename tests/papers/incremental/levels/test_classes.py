@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.keys import key
 from stagescope.papers.incremental.levels import (
     Contexts,
     Known,
@@ -17,6 +16,7 @@ from stagescope.papers.incremental.levels import (
     fit_ridge,
     true_moments,
 )
+from stagescope.params import key
 
 
 @st.composite

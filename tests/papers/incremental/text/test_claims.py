@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stagescope.papers.answers import check
 from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
 from stagescope.papers.incremental.text.loss import LagInformation
 from stagescope.papers.incremental.text.stages import Evidence
+from stagescope.papers.reading import check
 from tests.papers.incremental.text.test_stages import heads as few_heads
 from validation.nulls import incremental_text as nulls
 

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 import stagescope as ss
-from stagescope.papers.answers import check, stages
-from stagescope.papers.reading import reading
+from stagescope.papers.reading import check, reading, stages
 from stagescope.papers.scan_snap.text.claims import TEXT_CLAIMS, TextEvidence, late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import Motion, TextAttention, text_attention
 from tests.planted import NEXTS, planted_text

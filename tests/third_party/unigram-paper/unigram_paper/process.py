@@ -3,7 +3,7 @@
 import numpy as np
 from pydantic import model_validator
 
-from stagescope.processes.process import Process
+from stagescope.processes.markov_chain import Process
 from stagescope.spec import Numbers
 
 

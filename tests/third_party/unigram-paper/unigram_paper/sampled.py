@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagescope.keys import key
+from stagescope.params import key
 from unigram_paper.loss import BiasPopulation
 
 

@@ -10,8 +10,8 @@ from stagescope.corpora.corpus import LARGE, TextCorpus
 from stagescope.corpora.kernel import window_pairs
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
-from stagescope.keys import key
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, opening_rate, plateau_amplitude
+from stagescope.params import key
 
 STRETCHES = 100
 """Overlapping windows are not independent: standard errors are those of means over this many stretches of the text."""

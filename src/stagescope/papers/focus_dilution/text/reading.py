@@ -11,7 +11,6 @@ from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Graded, Uniform
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.text import forms, stages
@@ -20,6 +19,7 @@ from stagescope.papers.focus_dilution.text.model import TextVariant
 from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, rebuilt
+from stagescope.params import key
 from stagescope.runs.run import Run
 from stagescope.spec import build
 

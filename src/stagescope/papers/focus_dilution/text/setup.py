@@ -6,8 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from stagescope.corpora.corpus import TextCorpus
-from stagescope.corpora.facts import AboutText
+from stagescope.corpora.corpus import AboutText, TextCorpus
 from stagescope.corpora.options import text_facts
 from stagescope.corpora.window_loss import WindowLoss
 from stagescope.dynamics.descent import Descent

@@ -12,8 +12,8 @@ from scipy.stats import rankdata
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance
 from stagescope.detect.noise import TWO_SIDED, flutter
-from stagescope.keys import key
 from stagescope.papers.incremental.text.stages import TEXT, Evidence
+from stagescope.params import key
 
 
 def _seen(evidence: Evidence) -> Regime:

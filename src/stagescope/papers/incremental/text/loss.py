@@ -15,13 +15,13 @@ from stagescope.corpora.options import text_facts
 from stagescope.corpora.vocabulary import tally
 from stagescope.dynamics.record import LogSpaced
 from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.incremental.loss import Sequences
 from stagescope.papers.incremental.students import HeadsKernel, PositionalHeads
 from stagescope.papers.incremental.text.study import TextIncrementalOptions, check_use
 from stagescope.papers.setup import make_descent
 from stagescope.papers.study import Setup
+from stagescope.params import key
 
 FAR = 4
 """Number of lags so far away that they have no information: what is measured there is the bias of finite counts.

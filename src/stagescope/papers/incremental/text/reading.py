@@ -6,8 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from stagescope.corpora.corpus import TextCorpus
-from stagescope.corpora.facts import AboutText
+from stagescope.corpora.corpus import AboutText, TextCorpus
 from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.incremental.text.loss import lag_information
 from stagescope.papers.incremental.text.stages import Evidence, LagHeads, TextLagCurves, detect, text_lag_curves

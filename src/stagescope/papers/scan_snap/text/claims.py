@@ -14,10 +14,10 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chance
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.keys import key
 from stagescope.papers.scan_snap.evidence import ADAM, regime_of
 from stagescope.papers.scan_snap.text.observables import INTERVAL, TextAttention, TopicAttention, on_held_out
 from stagescope.papers.scan_snap.text.stages import FREEZE, SNAP, after_prior, peak_of
+from stagescope.params import key
 from stagescope.runs.run import Run
 
 LATE = SNAP.late

@@ -10,11 +10,10 @@ from pydantic import model_validator
 
 from stagescope.corpora.window_loss import TokenWindowLoss
 from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
-from stagescope.keys import key
 from stagescope.memory import require_memory, require_parameters, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.text.process import PartName, TopicWindows, Windows
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, key
 from stagescope.spec import Described
 
 

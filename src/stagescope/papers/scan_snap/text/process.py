@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.errors import InputError
-from stagescope.processes.process import Process
+from stagescope.processes.markov_chain import Process
 
 
 @dataclass(frozen=True)
