@@ -321,7 +321,7 @@ def test_a_column_never_mixes_versions_of_rules_and_remeasure_renews_old_rows(sw
     assert None not in before.column(tag)
     known = module.STUDY.kinds[0].claims()
     newer = tuple(replace(claim, rules=claim.rules + 1) if claim.tag == tag else claim for claim in known)
-    monkeypatch.setattr("stagescope.papers.scan_snap.claims.CLAIMS", newer)
+    monkeypatch.setattr("stagescope.papers.scan_snap.CLAIMS", newer)
     mixed = sweep(**{**asked, "grid": {"rate_y": "1,2,3"}})
     assert [value is None for value in mixed.column(tag)] == [True, True, False]
     renewed = sweep(**{**asked, "grid": {"rate_y": "1,2,3"}}, remeasure=True)
