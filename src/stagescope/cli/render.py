@@ -14,15 +14,15 @@ from stagescope.claims.claim import Outcome
 from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import printable, sentence
-from stagescope.landscape.continuation import Branch
 from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.options import option_words
-from stagescope.papers.reading import Reading
 from stagescope.papers.registry import paper_of, studies
 from stagescope.views.view import GLOSSARY, occurring
 
 if TYPE_CHECKING:
+    from stagescope.landscape.continuation import Branch
+    from stagescope.papers.reading import Reading
     from stagescope.papers.study import Study
     from stagescope.watching.heads import Heads
 
@@ -215,7 +215,7 @@ def print_path(scale: float, seed: int, path: SaddlePath) -> None:
         show(Text(f"note: {note}", style="dim"))
 
 
-def print_branch(over: str, rung: str, branch: Branch) -> None:
+def print_branch(over: str, rung: str, branch: "Branch") -> None:
     """A branch: some of its points, folds and crossings, and how it ends."""
     show(Text(f"critical points ({rung}) over {over}", style="bold"))
     table = new_table(over, "loss", "growing inside", "opens", "at rate")
@@ -368,7 +368,7 @@ def _lines(first: str, words: list[str], width: int) -> list[str]:
 HINT = "What the symbols mean: --explain"
 
 
-def print_captions(seen: Reading) -> None:
+def print_captions(seen: "Reading") -> None:
     """What happens in each stage, as the page says it."""
     table = new_table("stage", "from", "to", "what happens")
     for one in seen.explained.captions:
@@ -377,20 +377,20 @@ def print_captions(seen: Reading) -> None:
     show(table)
 
 
-def print_stage_legend(seen: Reading, found: Stages) -> None:
+def print_stage_legend(seen: "Reading", found: Stages) -> None:
     """Symbols of events, stages and their evidence."""
     names = [*found.estimates, *(stage.name for stage in found if not stage.aside)]
     own = _own(seen)
     _print(occurring(GLOSSARY, names) | occurring(own, [*names, *(stage.evidence for stage in found if not stage.aside)]))
 
 
-def print_claim_legend(seen: Reading, found: Ledger) -> None:
+def print_claim_legend(seen: "Reading", found: Ledger) -> None:
     """Symbols of claims that apply to the run."""
     texts = [f"{row.statement} {row.reason}" for row in found if row.verdict != "not applicable"]
     _print(occurring(_own(seen), texts))
 
 
-def _own(seen: Reading) -> Mapping[str, str]:
+def _own(seen: "Reading") -> Mapping[str, str]:
     """The glossary of the paper; none where the run cannot be explained, as its answer stands without it."""
     with suppress(Exception):
         return seen.explained.glossary
