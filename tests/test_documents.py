@@ -59,11 +59,21 @@ GIVEN = {
 """Files that a reader or a command makes."""
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.name in AT_LEAST and path.name != "extending.md"], ids=str)
+LONG = ("bridges.md", "incremental.md", "linear-icl.md", "markov-icl.md", "own-objective.md", "predict.md", "watch.md")
+"""Documents whose blocks take five seconds or more."""
+EXECUTED = [
+    pytest.param(path, marks=pytest.mark.long if path.name in LONG else (), id=path.name)
+    for path in DOCUMENTS
+    if path.name in AT_LEAST and path.name != "extending.md"
+]
+
+
+@pytest.mark.parametrize("path", EXECUTED)
 def test_what_a_document_shows_is_what_happens(path):
     assert problems(path) == []
 
 
+@pytest.mark.long
 def test_extending_is_true_where_its_package_is_installed(tmp_path_factory):
     env = environment(ROOT, installed(shared(tmp_path_factory)))
     command = [sys.executable, "-m", "tests.documents", str(ROOT / "docs" / "extending.md")]
@@ -183,6 +193,7 @@ echo "$(wc -l < given.txt) line"
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("third", "lines", "wrong"),
     [("0.333", "1", 0), ("0.334", "1", 0), ("0.335", "1", 1), ("0.333", "2", 1), ("0.5", "3", 2)],
@@ -240,6 +251,7 @@ def _uses(module: str, others: list[str]) -> bool:
     return named or any(module in graph()[other] for other in others)
 
 
+@pytest.mark.long
 def test_the_walk_to_disk_goes_down():
     assert len(RUN) > 8
     assert [_rank(module) for module in RUN] == sorted(map(_rank, RUN), reverse=True)

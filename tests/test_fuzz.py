@@ -15,6 +15,7 @@ def good(tmp_path_factory):
     return fuzz.runs(tmp_path_factory.mktemp("good"))
 
 
+@pytest.mark.long
 def test_100_mutated_runs_do_no_harm(good, tmp_path, monkeypatch):
     """No traceback, no hang, no write outside the folder, no wrong data."""
     monkeypatch.setattr(fuzzing, "SECONDS", PATIENCE)

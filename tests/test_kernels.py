@@ -75,6 +75,7 @@ def test_another_copy_of_the_source_finds_it(double, tmp_path):
     assert (kernel(3.0), hits(kernel)) == (6.0, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".nbc", ".nbi"])
 def test_damaged_files_are_made_again(double, tmp_path, capsys, suffix):
     """A flipped object would abort the process in LLVM, a zeroed index would raise from pickle."""
@@ -120,6 +121,7 @@ def test_code_for_another_signature_is_not_served(double, tmp_path, monkeypatch)
     assert (kernel(3), hits(kernel)) == (6, 0)
 
 
+@pytest.mark.long
 def test_a_kernel_of_another_file_that_changed_is_compiled(double, tmp_path, monkeypatch):
     """Numba looks at the file of the caller alone. Numbers that a kernel names are compiled in too."""
     monkeypatch.syspath_prepend(tmp_path)
@@ -199,6 +201,7 @@ def test_without_cache_nothing_is_kept():
     assert njit(cache=False)(lambda x: x)._cache.cache_path is None
 
 
+@pytest.mark.long
 def test_kept_code_is_loaded_without_what_compiles_it(tmp_path):
     """A kernel that calls BLAS is loaded as Numba does it, which looks at SciPy first."""
     (tmp_path / "products.py").write_text(f"{SOURCE}\n@njit(cache=True)\ndef product(a, b):\n    return a @ b\n")
@@ -231,6 +234,7 @@ def compiled_functions():
                 yield path, function
 
 
+@pytest.mark.long
 def test_no_kernel_takes_a_fixed_power():
     """Numba compiles x ** 2 in one of two ways, by what the process compiled before, and the last bits of a run with it."""
     found = []
@@ -240,6 +244,7 @@ def test_no_kernel_takes_a_fixed_power():
     assert not found, "write a product"
 
 
+@pytest.mark.long
 def test_no_kernel_with_fastmath_takes_the_exponential_of_lanes():
     """It rounds by adding a large number and taking it off again, which "reassoc" of the kernel around it leaves out."""
     users = [(path, f) for path, f in compiled_functions() if re.search(r"\bexponential\(", ast.unparse(f))]

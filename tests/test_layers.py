@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
 RANK = {
     **dict.fromkeys(
@@ -208,6 +210,7 @@ def test_the_test_sees_a_violation():
     assert list(imports(tree)) == ["stagescope.cli.main"]
 
 
+@pytest.mark.long
 def test_jax_has_one_door():
     """Only autodiff.py imports JAX at module level, so that the kernel path never pays for it."""
     for name, path in MODULES.items():

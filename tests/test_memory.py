@@ -31,6 +31,7 @@ def test_numbers_and_limit(monkeypatch):
         memory.require_parameters({"a": (6, 2), "b": (1,)}, "that")
 
 
+@pytest.mark.long
 def test_frames_in_a_folder_need_room_on_its_disk_and_not_in_memory(monkeypatch, tmp_path):
     """The same for a study and for `evolve`: a flow holds the frames up to a restart, a descent one frame."""
     monkeypatch.setattr(memory, "LIMIT", 8 * 60_000)

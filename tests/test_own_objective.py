@@ -40,6 +40,7 @@ def test_flow_spectrum_store_and_reload(tmp_path):
     assert again.spec["field"] == {"type": "own", "name": "factorisation"}
 
 
+@pytest.mark.long
 def test_conserved_quantity_of_the_flow():
     """A^T A - B B^T does not move: a check of the integrator on a field it has never seen."""
     run = ss.evolve(ss.JaxObjective(factorisation, data=TARGET), start(), ss.GradientFlow(), until=30.0)

@@ -20,6 +20,7 @@ def distributions(tmp_path_factory):
     return built(tmp_path_factory.mktemp("dist"))
 
 
+@pytest.mark.long
 def test_the_wheel_has_the_package_and_nothing_else(distributions):
     wheel, _ = distributions
     found = names(wheel)
@@ -39,6 +40,7 @@ def test_the_source_distribution_has_the_tests_and_no_corpus(distributions):
     assert not [name for name in found if "__pycache__" in name or name.startswith(("site/", "runs/", "demo/", ".venv"))]
 
 
+@pytest.mark.long
 def test_an_installed_wheel_makes_the_quick_demo(distributions, tmp_path):
     """From files that cannot be written, and with a home that does not exist. `pip uninstall` leaves nothing of it."""
     wheel, _ = distributions

@@ -165,6 +165,7 @@ def stop_after(monkeypatch):
     return arm
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", DYNAMICS)
 def test_own_objective_resumes_with_the_objective(tmp_path, stop_after, kind):
     (dynamics, until), loss = DYNAMICS[kind], BOWL
@@ -188,6 +189,7 @@ def test_own_objective_resumes_with_the_objective(tmp_path, stop_after, kind):
             assert {**found.series, **found.params}[name].tobytes() == values.tobytes(), name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimizer", ["gd", "heavy-ball", "adam"])
 def test_sampled_steps_draw_the_same_after_a_resume(tmp_path, stop_after, optimizer):
     """Draws depend on the seed and the step, not on what was drawn before."""
@@ -203,6 +205,7 @@ def test_sampled_steps_draw_the_same_after_a_resume(tmp_path, stop_after, optimi
     assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [
@@ -251,6 +254,7 @@ def test_students_go_on_the_same_after_a_resume(tmp_path, stop_after, options):
     assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [
@@ -317,6 +321,7 @@ def test_a_finished_run_is_not_resumed(tmp_path, capsys):
     assert killing.arrays(folder) == before
 
 
+@pytest.mark.long
 def test_a_run_that_failed_says_so_and_is_not_resumed(tmp_path, capsys):
     loss, folder = BOWL, tmp_path / "run"
     run = ss.evolve(loss, START, ss.Descent(lr=1e10, steps=50), out=folder)
@@ -387,6 +392,7 @@ except ss.Interrupted:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core, one thread")
 def test_threads_of_blas_decide_no_bit(tmp_path, monkeypatch):
     """Started in Python with several threads and cut, resumed by the command with one: as an uninterrupted run."""
@@ -447,6 +453,7 @@ def test_the_real_nohup(tmp_path, monkeypatch):
     killing.finish(process, 143)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["gd", "flow"])
 def test_ctrl_c_commits_the_last_state(tmp_path, stop_after, monkeypatch, kind):
     """Also where no commit was due; frames after the last state are made again."""
@@ -530,6 +537,7 @@ def test_resume_or_start_looks_before_it_says_that_a_run_is_done(tmp_path, capsy
     assert ("damaged" if wrong == "a damaged byte" else "it is a link") in said.err
 
 
+@pytest.mark.long
 def test_another_objective_or_other_threads_are_told(tmp_path, stop_after, recwarn):
     def scaled(factor):
         def bowl(params):
@@ -553,6 +561,7 @@ def test_another_objective_or_other_threads_are_told(tmp_path, stop_after, recwa
         ss.resume(tmp_path / "old", scaled(1.0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", DYNAMICS)
 def test_a_gradient_that_is_not_finite_is_called_that(kind):
     def root(params):

@@ -48,6 +48,7 @@ def sample(tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 def test_tab_reaches_every_control_and_shows_where_it_is(visit, sample):
     seen = visit(sample)
     seen.whole()
@@ -142,6 +143,7 @@ def test_structure_for_screen_readers(visit, sample):
     assert silent == []
 
 
+@pytest.mark.long
 def test_text_stands_out(visit, sample):
     """At least 4.5 to 1, in both themes."""
     seen = visit(sample)
@@ -153,6 +155,7 @@ def test_text_stands_out(visit, sample):
         seen.press("d")
 
 
+@pytest.mark.long
 def test_the_theme_follows_the_system_and_the_key_turns_it(visit, sample):
     def paper(seen) -> str:
         return seen.page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
@@ -187,6 +190,7 @@ def test_tabs_by_keyboard(visit, sample):
     )
 
 
+@pytest.mark.long
 def test_nothing_hangs_over_the_edge_and_rows_are_cards_on_a_phone(visit, sample):
     """On a phone the cells of a row stand below each other, each with its name; on a screen side by side under their heads."""
     seen = visit(sample)

@@ -51,6 +51,7 @@ def test_axe_finds_nothing_serious(visit, sample, axe, scheme, width):
     seen.press("Escape")
 
 
+@pytest.mark.long
 def test_axe_finds_nothing_serious_in_a_playground(visit, tmp_path, axe):
     """Each study, and both themes on a screen and on a phone."""
     seen = visit(write_play([], tmp_path / "play.html"))

@@ -52,6 +52,7 @@ def mixed(pi, persistence, seed):
     return found | {"numbers": {"move": (persistence - 0.45) * 10 ** (-10 * pi)}, "end": 400.0 + 10 * seed}
 
 
+@pytest.mark.long
 def test_cells_say_what_the_table_says(visit, tmp_path):
     """Medians, intervals, shares, counts and lacks of the page are those of the figure."""
     found = sweep((PI, PERSISTENCE), mixed, seeds=5)
@@ -101,6 +102,7 @@ def test_scales_are_those_of_the_figure(visit, page):
         assert places == pytest.approx([mine.place(value) for value in values], abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "axis", [PI, RATE, Axis(name="heads", kind="log integer", values=(1, 8, 64))], ids=lambda axis: axis.kind
 )
@@ -173,6 +175,7 @@ def test_hovering_shows_value_interval_and_reason(visit, page):
     assert "failed" in legend
 
 
+@pytest.mark.long
 def test_the_address_holds_the_view_and_strange_ones_fall_back(visit, tmp_path):
     found = sweep((PI, PERSISTENCE, DELTA, OPTIMIZER), lambda a, b, d, o, s: focus(a - d, b, s))
     seen = visit(written(tmp_path / "four.html", found, color="stages", delta=0.02, optimizer="adam"))
@@ -199,6 +202,7 @@ def test_the_address_holds_the_view_and_strange_ones_fall_back(visit, tmp_path):
     assert state == ["pi.0", "persistence", "stages", None, "auto"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("color", "bars"), [("E2", 1), ("FD:focus", 0), ("stages", 0)])
 def test_numbers_have_a_bar_of_colours_and_names_have_none(visit, page, color, bars):
     seen = visit(page, hash=f"#color={quote(color)}")
@@ -245,6 +249,7 @@ def test_the_head_says_what_is_missing_what_is_fixed_and_which_clocks_there_are(
     assert "E2 (in t or step)" in shown
 
 
+@pytest.mark.long
 def test_a_click_is_seen_to_do_something_on_a_narrow_page(visit, page):
     """Beside the diagram where there is room, else scrolled to."""
     for width in (1000, 600):
@@ -266,6 +271,7 @@ def evil_sweep(text):
     return sweep((PI, optimizer), result, seeds=2)
 
 
+@pytest.mark.long
 def test_hostile_names_are_text(visit, tmp_path):
     pages = []
     for name, text in (("tame", str), ("hostile", lambda word: f"{word} {EVIL}")):

@@ -132,6 +132,7 @@ def test_a_run_of_one_stage_is_told_by_its_events_in_type_that_a_class_can_read(
     assert cells["y"] + cells["height"] <= seen.page.locator(".dock").bounding_box()["y"]
 
 
+@pytest.mark.long
 def test_a_tour_plays_a_stage_to_its_end(seen):
     seen.page.get_by_label("speed").select_option("8")
     seen.page.get_by_role("button", name="Guided tour").click()

@@ -44,6 +44,7 @@ def _shown(browser, html):
     return window, errors
 
 
+@pytest.mark.long
 def test_cells_show_tables_and_the_page_in_a_cell_is_alive(book, browser):
     run, stages, ledger, reading, report = (cell.outputs[-1]["data"]["text/html"] for cell in book.cells[:-1])
     assert all("<table" in each and "<script" not in each for each in (run, stages, ledger, reading))

@@ -117,6 +117,7 @@ def test_nothing_to_show(show):
     assert "a note about this run" in said(seen)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", ["diverged", "failed", "interrupted"])
 def test_a_run_that_failed_says_so_at_the_top(show, status):
     made = portrait(status=status, reason="the loss is not finite from t = 3 on")
@@ -214,6 +215,7 @@ def test_real_runs_of_each_paper(visit, papers):
         assert abs(told["value"] - truth[row, column]) <= told["precision"] + 1e-12
 
 
+@pytest.mark.long
 def test_an_own_run_that_diverged(visit, tmp_path):
     loss = ss.JaxObjective(lambda params: ((params["A"] @ params["A"] - 1.0) ** 2).sum())
     wild = ss.evolve(loss, {"A": 2.0 * np.eye(3)}, ss.Descent(lr=2.0, steps=100))
@@ -268,6 +270,7 @@ def test_one_frame_recorded_is_said_as_one(show):
     assert "Only one frame was recorded" in said(seen)
 
 
+@pytest.mark.long
 def test_infinity_is_painted_as_no_number_exact_or_not(visit, tmp_path):
     made = portrait()
     values = made.views[1].values.copy()

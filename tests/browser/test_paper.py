@@ -21,6 +21,7 @@ def test_panels_are_built_before_anybody_scrolls_to_them(seen):
     assert seen.panel("plane").locator("canvas.plane").count() == 2
 
 
+@pytest.mark.long
 def test_paper_is_unfolded_and_has_no_controls(seen):
     facts = seen.page.locator("#page details .facts-parts").first
     assert not facts.is_visible()
@@ -33,6 +34,7 @@ def test_paper_is_unfolded_and_has_no_controls(seen):
         assert not seen.page.locator(control).first.is_visible()
 
 
+@pytest.mark.long
 def test_the_browser_makes_pages_of_it(seen):
     made = seen.page.pdf(prefer_css_page_size=True)
     assert made.count(b"/Type /Page\n") + made.count(b"/Type /Page ") >= 2

@@ -36,6 +36,7 @@ def command(seen) -> str:
     return seen.page.locator(".play-command").inner_text()
 
 
+@pytest.mark.long
 def test_a_slider_moves_the_flow_the_command_and_the_address(visit, page):
     seen = visit(page)
     seen.until(RESTS)
@@ -65,6 +66,7 @@ def test_a_slider_moves_the_flow_the_command_and_the_address(visit, page):
     assert "--persistence" not in command(seen)
 
 
+@pytest.mark.long
 def test_nothing_scrolls_sideways(visit, page):
     seen = visit(page, "#theme=dark")
     for width, study in ((320, "focus-dilution"), (400, "scan-snap"), (800, "linear-icl"), (1400, "focus-dilution")):
@@ -78,6 +80,7 @@ def test_nothing_scrolls_sideways(visit, page):
     assert seen.page.evaluate("() => getComputedStyle(document.documentElement).colorScheme") == "dark"
 
 
+@pytest.mark.long
 def test_a_wrong_address_is_set_right_with_a_sentence(visit, page):
     seen = visit(page, "#study=nothing&preset=ref&persistence=7&width=abc&foo=3")
     seen.until(RESTS)
@@ -107,6 +110,7 @@ def test_a_configuration_is_saved_and_a_command_copied(visit, page):
     seen.until("() => document.querySelector('.play-done').textContent === 'Copied.'")
 
 
+@pytest.mark.long
 def test_every_study_and_preset_is_drawn(visit, page):
     seen = visit(page)
     found = seen.page.evaluate(
@@ -124,6 +128,7 @@ def test_every_study_and_preset_is_drawn(visit, page):
     seen.until(RESTS)
 
 
+@pytest.mark.long
 def test_two_hundred_moves(visit, page):
     """Of all sliders in turn, each to a place of its own; `python -m benchmarks.play` says how long a move takes."""
     seen = visit(page, "#study=focus-dilution&until=40&width=4")
@@ -145,6 +150,7 @@ def test_two_hundred_moves(visit, page):
     seen.until(RESTS)
 
 
+@pytest.mark.long
 def test_the_tab_of_a_report_plays_its_runs(visit, tmp_path):
     run = ss.run_study("focus-dilution", persistence=0.5, seed=2, until=60, frames=30, progress=False)
     path = write([_portrait(run), samples.portrait("other")], tmp_path / "report.html")

@@ -48,6 +48,7 @@ OUTSIDE = """() => [...document.querySelectorAll('.ribbon .segment')].filter((on
 """Stages that are wider than they last, or whose name stands outside of them or has no room."""
 
 
+@pytest.mark.long
 def test_events_legs_and_loss(show):
     seen = show(predicted())
     seen.whole()
@@ -71,6 +72,7 @@ def test_events_legs_and_loss(show):
         assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
 
 
+@pytest.mark.long
 def test_a_reason_takes_a_few_lines_of_a_narrow_page(show):
     reason = "on the last leg nothing grows faster than 4.4e-09, less than one e-fold in the time that is left"
     seen = show(predicted(text=lambda text: text.replace("nothing grows", reason)), width=390, height=900)
@@ -78,6 +80,7 @@ def test_a_reason_takes_a_few_lines_of_a_narrow_page(show):
     assert seen.panel("prediction").locator("tbody tr").nth(2).bounding_box()["height"] < 150
 
 
+@pytest.mark.long
 def test_a_click_goes_to_the_event_of_the_run(show):
     seen = show(predicted())
     seen.whole()

@@ -30,6 +30,7 @@ def with_gap(made, values: np.ndarray, high: float):
     return replace(made, views=tuple(views))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("exact", [False, True], ids=["display", "exact"])
 def test_equal_values_have_equal_colours_across_runs(show, exact):
     """Whatever range each run has of its own; the legend states the common one."""
@@ -47,6 +48,7 @@ def test_equal_values_have_equal_colours_across_runs(show, exact):
     assert (numbers[0], numbers[-1]) == (f"\u2212{WIDER:.2f}", f"{WIDER:.2f}")
 
 
+@pytest.mark.long
 def test_more_runs_than_colours_differ_in_dashes(show):
     seen = show(*(portrait(f"flow-seed-{i}", frames=5, seed=i) for i in range(12)))
     looks = (
@@ -75,6 +77,7 @@ def test_escape_closes_a_map_that_the_mouse_enlarged(show):
     assert panel.locator(".zoomed").count() == 0
 
 
+@pytest.mark.long
 def test_an_event_has_passed_when_its_time_has(show):
     """Not when the frame nearest to it is reached, which may be earlier."""
     seen = show(portrait(frames=9, until=20.0))  # a frame every 2.5; dilution is at 12, nearer to 12.5 than to 10

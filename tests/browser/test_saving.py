@@ -63,6 +63,7 @@ def test_csv_of_points(visit, sample):
         assert [float(row["first"]), float(row["second"])] == pytest.approx([np.cos(here), np.sin(here)], abs=1e-6)
 
 
+@pytest.mark.long
 def test_csv_runs_nothing_in_a_spreadsheet(visit, tmp_path):
     """Names that begin like a formula are text; numbers stay numbers."""
     path = tmp_path / "formula.html"

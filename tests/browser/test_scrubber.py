@@ -84,6 +84,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("focus", ["page", "slider"])
 def test_keys(seen, focus):
     """The same wherever the focus is: a slider that has it must not move twice."""
@@ -95,6 +96,7 @@ def test_keys(seen, focus):
         assert here(seen) == expected, keys
 
 
+@pytest.mark.long
 def test_play_goes_on_and_pauses(seen):
     play = seen.page.get_by_role("button", name="play", exact=True)
     play.click()
@@ -240,6 +242,7 @@ def test_a_click_in_a_curve_moves_there(seen):
     assert abs(here(seen) - 100) <= 2
 
 
+@pytest.mark.long
 def test_the_curve_names_its_value(seen):
     """Hovering over the middle of the loss curve's line gives the recorded value there, to the digits shown."""
     area = seen.panel("loss").locator(".u-over")

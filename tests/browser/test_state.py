@@ -32,6 +32,7 @@ def address(seen, *parts: str) -> str:
     return seen.page.evaluate("() => location.hash")
 
 
+@pytest.mark.long
 def test_a_link_opens_at_the_same_place(visit, sample):
     seen = visit(sample)
     seen.scrub(23)
@@ -43,6 +44,7 @@ def test_a_link_opens_at_the_same_place(visit, sample):
     assert state(fresh)["theme"] != state(visit(sample))["theme"]
 
 
+@pytest.mark.long
 def test_the_scene_is_in_the_address(visit, sample):
     seen = visit(sample)
     seen.tab(1)
@@ -79,6 +81,7 @@ def test_a_bad_address_does_no_harm(visit, sample):
         assert 0 <= state(seen)["position"] <= 40, hash
 
 
+@pytest.mark.long
 def test_back_does_not_go_through_frames(visit, sample):
     """Scrubbing writes no history."""
     seen = visit(sample)
@@ -109,6 +112,7 @@ def test_the_page_opens_with_the_axes_that_suit_it(visit, spread):
     assert pressed.all_inner_texts() == ["log", "log time"]
 
 
+@pytest.mark.long
 def test_the_address_overrides_the_axes(visit, spread):
     seen = visit(spread, hash="#axis=time&loss=linear")
     assert (state(seen)["axis"], state(seen)["log"]) == ("time", False)

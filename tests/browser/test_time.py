@@ -91,6 +91,7 @@ def test_slider_and_plots_share_the_scale(seen):
         assert found["plot"] == pytest.approx(found["share"], abs=5e-3)
 
 
+@pytest.mark.long
 def test_dragging_along_an_axis_zooms_and_escape_goes_back(seen):
     seen.open("#axis=time")
     drag(seen, seen.panel("loss").locator(".axis-strip"), 0.25, 0.5)
@@ -114,6 +115,7 @@ def test_a_double_click_shows_a_stage_alone(seen):
     assert width(seen, "quick") > 0.85
 
 
+@pytest.mark.long
 def test_keys_zoom_and_the_window_follows(seen):
     seen.open("#axis=time")
     seen.scrub(200)
@@ -152,6 +154,7 @@ def pinch(seen, box, begin: float, end: float) -> None:
     session.detach()
 
 
+@pytest.mark.long
 def test_two_fingers_zoom_plots_ribbons_and_the_scrubber(seen):
     seen.open("#axis=time")
     for where in ("[data-slot=loss] .u-over", ".ribbon .strip", ".slider", ".bar-times"):
@@ -162,6 +165,7 @@ def test_two_fingers_zoom_plots_ribbons_and_the_scrubber(seen):
         assert scale(seen)["window"] is None
 
 
+@pytest.mark.long
 def test_play_moves_by_change(seen):
     """Half of the playing is in the quick stage: after a few frames it is passed slowly, the rest quickly."""
     passed = seen.page.evaluate(
@@ -178,6 +182,7 @@ def test_play_moves_by_change(seen):
     assert np.ptp(inside) / np.ptp(times[:, 0]) == pytest.approx(0.45, abs=0.2)
 
 
+@pytest.mark.long
 def test_a_link_keeps_the_window(seen, visit, sample):
     seen.open("#axis=time&zoom=5~20&frame=60")
     seen.press("ArrowRight")

@@ -31,6 +31,7 @@ def read(text: str) -> tuple[float, float]:
     return float(found[1]), float(found[2] or 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("frame", [0, 17, FRAMES - 1])
 def test_cells_have_the_recorded_values(visit, sample, frame):
     path, exact = sample
@@ -53,6 +54,7 @@ def test_cells_have_the_recorded_values(visit, sample, frame):
         assert f"key token {column}" in tip.inner_text()
 
 
+@pytest.mark.long
 def test_differences_keep_their_sign(visit, sample):
     path, exact = sample
     seen, truth = visit(path), attention(FRAMES)[30]
@@ -86,6 +88,7 @@ def test_the_keyboard_reads_cells(visit, sample):
     assert seen.position == 0
 
 
+@pytest.mark.long
 def test_rows_of_a_softmax_sum_to_one(visit, sample):
     """A second opinion on all cells of a frame: each row sums to one within the stated precision."""
     path, _ = sample
@@ -109,6 +112,7 @@ def test_every_frame_is_there(visit, sample):
         assert abs(one["value"] - expected) <= (1e-7 if exact else one["precision"] + 1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("frame", [5, FRAMES - 1])
 def test_what_is_painted_follows_the_values(visit, sample, frame):
     """On paper, a larger share is darker: the pixels of a map, one a cell, have the order of the recorded values."""

@@ -32,6 +32,7 @@ def found_out(seen: Watched) -> None:
     pytest.fail("nothing was noticed")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NOISY)
 def test_noise_is_noticed(browser, tmp_path, name):
     path = tmp_path / "page.html"

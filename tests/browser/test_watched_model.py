@@ -35,6 +35,7 @@ def pages(tmp_path_factory):
     }
 
 
+@pytest.mark.long
 def test_heads_stand_in_rows_of_their_layer_and_the_timeline_leads_to_their_stages(visit, pages):
     seen = visit(pages["tame"])
     seen.whole()
@@ -62,6 +63,7 @@ def test_heads_stand_in_rows_of_their_layer_and_the_timeline_leads_to_their_stag
     assert drawn >= {f"layer {layer} head {head}" for layer in range(2) for head in range(3)} | {"previous token"}
 
 
+@pytest.mark.long
 def test_tokens_make_no_element(visit, pages):
     tame = visit(pages["tame"])
     tame.whole()

@@ -228,6 +228,7 @@ def test_options_and_studies_that_are_not_known(call, words, parts):
 # chains and forms of the loss
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
@@ -405,6 +406,7 @@ def test_exports_that_cannot_be_written(tmp_path, call, monkeypatch):
 # runs that go wrong
 
 
+@pytest.mark.long
 def test_a_diverging_descent(tmp_path, call, capsys):
     options = ("--optimizer", "heavy-ball", "--rate-y", "1e60", "--steps", "50", "--quiet")
     code, said = call("run", "scan-snap", "--out", tmp_path / "run", *options)
@@ -447,6 +449,7 @@ def test_a_solver_that_fails(tmp_path, call, capsys):
     assert '"confirmed"' not in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_full_disk_leaves_a_run_that_can_be_resumed(tmp_path, call):
     """A limit on the size of files stands in for the disk: the chunks of the end do not fit, the checkpoints did."""
     options = ("--num-last", "5", "--frames", "3000", "--until", "300", "--quiet")

@@ -196,6 +196,7 @@ def test_list(ask, monkeypatch):
     assert found["scan-snap"]["presets"]["syn-small-flow-10"] == {"rate_y": 10.0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(studies()))
 def test_settings_of_a_preset_can_be_pasted(name):
     """What `list` prints is understood by `run` and gives the preset."""

@@ -49,6 +49,7 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop(NAME, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["loss", "make"])
 def test_the_ladder_of_an_own_objective(folder, name, capsys):
     assert command(["ladder", folder, "--objective", f"{NAME}:{name}", "--quiet", "--json"]) == 0
@@ -85,6 +86,7 @@ def test_without_it_the_ladder_says_how_to_give_it(folder, capsys):
     assert "--objective MODULE:NAME" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "said"),
     [

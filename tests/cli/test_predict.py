@@ -9,6 +9,7 @@ from stagescope.cli.main import run
 SMALL = ("predict", "focus-dilution", "--pi", "0.5", "0.3", "0.2", "--width", "3")
 
 
+@pytest.mark.long
 def test_one_prediction_for_each_scale_and_seed(ask):
     code, out, err = ask(*SMALL, "--init-scale", "1e-4", "1e-30", "--seeds", "2", "--json")
     assert (code, err) == (0, "")
@@ -30,6 +31,7 @@ def test_the_tables_show_events_and_legs(ask):
     assert all(word in out for word in ("E1", "Q1", "(1,0)", "(1,1)", "not reached"))
 
 
+@pytest.mark.long
 def test_a_start_that_is_too_large_has_a_note_beside_the_others(ask):
     code, out, err = ask(*SMALL, "--init-scale", "1e-4", "0.1", "--json")
     assert (code, err) == (0, "")

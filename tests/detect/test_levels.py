@@ -74,6 +74,7 @@ def test_intervals_hold_the_crossing_of_the_curve_without_noise(seed, frames, no
     assert all(found.between for found in plateaus(time, loss, LEVELS)[:2])
 
 
+@pytest.mark.long
 @settings(max_examples=6)
 @given(
     frames=st.sampled_from([20, 60, 300, 1500, 3000]),

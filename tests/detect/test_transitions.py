@@ -60,6 +60,7 @@ def test_an_exact_curve_has_its_transitions_too():
     assert found.t == pytest.approx(500, rel=0.02)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NULLS)
 def test_curves_without_transitions_have_none(name):
     """At most one in eight: some walks and tails do look like a step."""

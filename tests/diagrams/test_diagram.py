@@ -128,6 +128,7 @@ def test_categories_keep_their_order_and_the_rarest_share_a_colour():
     assert labels[-1] == f"{81 - MOST_CATEGORIES} others"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("found", "how"),
     [
@@ -185,6 +186,7 @@ def test_hatched_and_blank_and_refined_cells_are_drawn_where_they_are():
     assert color(0.446, 0.5) == focused  # nearer to a value of the grid that has none: known from refinement alone
 
 
+@pytest.mark.long
 def test_files_are_written_where_promised_and_only_ours_are_replaced(tmp_path):
     found = sweep((FEW, RATE), lambda a, b, s: focus(a, 0.5, s), folder=tmp_path / "sweep")
     found.folder.mkdir()

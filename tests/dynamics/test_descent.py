@@ -89,6 +89,7 @@ def merged_and_full():
     return [(model, ss.population_loss(model, process)) for model in models]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("optimizer", "clip"), [(ss.GD(), None), (ss.HeavyBall(), None), (ss.Adam(), None), (ss.AdamW(), None), (ss.GD(), 0.05)]
 )
@@ -133,6 +134,7 @@ def test_bad_arguments():
         ss.evolve(QUADRATIC, START, ss.Descent(steps=2), until=3.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimizer", [ss.GD(), ss.HeavyBall(), ss.Adam()])
 def test_step_sizes_that_fall(optimizer):
     """On L = x^2/2 against steps by hand, whatever pieces they are taken in; t is the sum of the step sizes."""

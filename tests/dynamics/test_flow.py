@@ -229,6 +229,7 @@ def test_a_start_that_rounding_decides_is_refused(dynamics, size):
         ss.evolve(loss, start, dynamics, until=1.0 if isinstance(dynamics, GradientFlow) else None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dynamics", ALL, ids=str)
 def test_rounding_noise_in_a_block_that_moves_anyway_is_no_tiny_start(dynamics):
     """The same run as from exactly 0; a block that moves from itself alone is refused, whatever the others are."""

@@ -95,6 +95,7 @@ def test_a_gradient_that_is_nan_is_called_that():
     assert "the gradient is not finite at |theta|=" in flow.reason
 
 
+@pytest.mark.long
 def test_adam_on_a_kernel_needs_no_jax():
     code = """
 import sys, stagescope as ss

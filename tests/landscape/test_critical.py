@@ -34,6 +34,7 @@ def test_a_linear_network_passes_one_saddle_for_every_mode(run):
         assert point.flat == [0, 5, 8, 9][k]
 
 
+@pytest.mark.long
 @given(st.integers(0, 500), st.floats(1e-6, 0.05))
 def test_points_are_found_from_beside_an_orbit(seed, size):
     """One mode learnt is an orbit under rotations and rescalings; from any point beside it the search ends on it."""

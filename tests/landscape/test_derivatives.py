@@ -26,6 +26,7 @@ def test_the_jacobian_is_that_of_each_chain_and_scale(chain, scale):
     np.testing.assert_allclose(near.jacobian(vector), np.array(columns).T, atol=1e-8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", [(2, 3, 1), (5, 2, 4)])
 def test_a_model_with_terms_of_its_own_has_the_derivatives_of_its_definition(sizes):
     """Taylor terms of the kernel against JAX, with rates that differ between blocks and one that is frozen."""
@@ -48,6 +49,7 @@ def test_a_model_with_terms_of_its_own_has_the_derivatives_of_its_definition(siz
     np.testing.assert_allclose(near.series(here, along, 3), defined["series"](3)(here, along, loss.data), rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_products_for_many_tokens_are_those_of_the_definition():
     """Above 16 tokens they have a kernel of its own; rates differ, so that J is not symmetric, and a point is kept."""
     model = ss.TokenAttention(vocab=19, width=3, key_width=2, scale=1.3)

@@ -32,6 +32,7 @@ def start(eps):
     return {"A": eps * np.eye(2), "B": eps * np.eye(2)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("eps", [1e-8, 1e-60])
 def test_times_of_a_factorisation_are_those_of_the_closed_form(loss, eps):
     path = ss.saddle_path(loss, start(eps))
@@ -47,6 +48,7 @@ def test_times_of_a_factorisation_are_those_of_the_closed_form(loss, eps):
         assert event.low < exact < event.high
 
 
+@pytest.mark.long
 def test_a_passed_place_is_read_off_a_run_in_the_same_way(loss):
     path = ss.saddle_path(loss, start(1e-2))
     assert [leg.state for leg in path.legs] == ["settled", "passed", "settled"]
@@ -139,6 +141,7 @@ def test_a_start_is_needed(loss):
         ss.saddle_path(loss)
 
 
+@pytest.mark.long
 def test_a_start_beside_a_critical_point_elsewhere():
     """A saddle at x = 0, y = 1."""
     loss = ss.JaxObjective(lambda p: 0.25 * (p["x"] ** 2 - 1) ** 2 + 0.5 * (p["y"] - 1) ** 2)
@@ -149,6 +152,7 @@ def test_a_start_beside_a_critical_point_elsewhere():
     assert path["escape 1"].t == pytest.approx(exact, rel=1e-5)
 
 
+@pytest.mark.long
 def test_a_path_that_slows_down_twice_at_a_saddle_has_one_place_there():
     path = ss.saddle_path(ss.JaxObjective(beside), {"x": np.array(0.9), "y": np.array(1e-3)})
     assert [leg.label for leg in path.legs] == ["1 saddle", "2 minimum"]

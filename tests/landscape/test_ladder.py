@@ -15,6 +15,7 @@ from stagescope.reporting.portrait import portrait
 from tests.landscape.laws import VALUES, Power, deep_loss, deep_start, product_loss, product_start
 
 
+@pytest.mark.long
 def test_own_objective():
     loss = product_loss()
     run = ss.evolve(loss, product_start(), ss.GradientFlow(), until=100.0, record=ss.Uniform(frames=1500))
@@ -35,6 +36,7 @@ def test_own_objective():
     assert ladder["4 minimum"].opening is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("depth", "scale", "until", "coefficient"), [(3, 0.02, 400.0, 3**-0.5), (4, 0.1, 1500.0, 0.25)])
 def test_an_escape_that_has_no_rate(depth, scale, until, coefficient):
     """The origin of a deep linear network is of order depth - 1: the law says so, predicts the escape, and gives no rate."""
@@ -56,6 +58,7 @@ def test_an_escape_that_has_no_rate(depth, scale, until, coefficient):
     assert (stated["law"], stated["rates"], stated["order"]) == (f"order {depth - 1}", [], depth - 1)
 
 
+@pytest.mark.long
 def test_a_plateau_that_is_left_is_no_minimum():
     """Nothing grows at the points that are found: they lie on cones through degenerate ones."""
     loss = deep_loss(3)
@@ -64,6 +67,7 @@ def test_a_plateau_that_is_left_is_no_minimum():
     assert [rung.label for rung in ss.saddle_ladder(run, loss)] == ["1 degenerate", "2 degenerate", "3 minimum"]
 
 
+@pytest.mark.long
 def test_a_drift_is_followed():
     """x' = .01 + x^2 has no zero: from x = -1 the run is slowest at 0, and moves on as a tangent does."""
     law = Power(2, 1.0, 0.01)
@@ -88,6 +92,7 @@ def test_a_search_towards_infinity_is_given_up():
     assert "a valley that leads further" in ss.saddle_ladder(run, law).rungs[0].note
 
 
+@pytest.mark.long
 def test_a_clock_that_is_no_time_leaves_the_order_open():
     """Adam near the origin of a deep network: the linear law does not hold, so no rate is given either."""
     descent = ss.Descent(optimizer=ss.Adam(), lr=1e-3, steps=2000)
@@ -144,6 +149,7 @@ def test_scan_and_snap_drifts():
     assert set(ladder.json()) == {"status", "clock", "rungs"}
 
 
+@pytest.mark.long
 def test_adam_has_no_rates_to_compare():
     loss = product_loss()
     run = ss.evolve(loss, product_start(), ss.Descent(optimizer=ss.Adam(), lr=1e-3, steps=3000), record=ss.Every(n=10))
@@ -158,6 +164,7 @@ def test_a_rung_that_does_not_exist_is_named():
         _ = ladder["(1,1)"]
 
 
+@pytest.mark.long
 def test_a_model_of_many_parameters(monkeypatch):
     """Each rate up to forty-fold: the same rungs, found by products with the Jacobian, which is never formed."""
     monkeypatch.setattr(derivatives, "DENSE", 100)
@@ -203,6 +210,7 @@ def test_a_token_rung_that_fails_leaves_the_others(monkeypatch):
     assert "the flow of the small model failed" in second.note
 
 
+@pytest.mark.long
 def test_a_wild_run_of_heads_has_a_ladder():
     """Rates of 1e5: parameters of a million, saturated heads, and more slow points than are looked at; no traceback."""
     options = {"vocab": 5, "sequences": 200, "targets": 3, "steps": 200, "rate_values": 1e5, "rate_attention": 1e5}
@@ -213,6 +221,7 @@ def test_a_wild_run_of_heads_has_a_ladder():
     assert all(np.isfinite(rung.residual) and rung.note for rung in ladder)
 
 
+@pytest.mark.long
 def test_the_ladder_of_a_small_run_of_heads_has_bounded_work(monkeypatch):
     made = []
     jacobian = derivatives.Derivatives.jacobian

@@ -160,6 +160,7 @@ def test_second_order_of_several_rates():
     assert run.at(-1)["x"][2] == pytest.approx(moved[2], rel=1e-4), "w follows v from then on"
 
 
+@pytest.mark.long
 def test_second_order_of_a_gradient_flow_by_modes_least_squares_and_products(monkeypatch):
     """Three ways to solve (rate I - J) w = forcing, with one block that moves faster."""
     rng, found = np.random.default_rng(5), []

@@ -27,6 +27,7 @@ def test_taylor_terms_of_a_power():
     np.testing.assert_allclose(found[:, 0], 2 * np.array([1, 1.5, 0.75, 0.125]), rtol=1e-14)
 
 
+@pytest.mark.long
 @given(st.sampled_from([2, 3]), st.floats(0.1, 10.0), st.floats(1e-4, 0.1))
 def test_an_escape_of_known_order(order, coefficient, start):
     """s' = c s^p reaches S after (s^(1-p) - S^(1-p)) / ((p - 1) c)."""
@@ -53,6 +54,7 @@ def test_a_law_of_too_low_an_order_is_none(monkeypatch):
     assert found.remainder == pytest.approx(1.0), "all of a cubic field is left out at order two"
 
 
+@pytest.mark.long
 @given(st.floats(0.01, 100.0))
 def test_a_drift_past_a_ghost(force):
     """x' = a + x^2 has no zero; from x = 0 it reaches S after arctan(S / a^(1/2)) / a^(1/2)."""

@@ -21,6 +21,7 @@ SADDLE = ss.JaxObjective(pass_between)
 RUN = ss.evolve(SADDLE, {"x": np.zeros(2), "y": np.array([1.0])}, ss.GradientFlow(), until=30, record=ss.Uniform(frames=61))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("along", "entry", "rate"), [(1, 0, 0.5), (2, 1, 0.3)])
 def test_a_push_grows_at_the_rate_of_its_direction(along, entry, rate):
     with pytest.warns(UserWarning, match=rf"along direction {along}, which grows at rate {rate}"):

@@ -36,6 +36,7 @@ def test_quadratic_has_its_matrix():
     assert found.complete
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rates", [{"x": 3.0}, {"x": 0.0, "y": 2.0}])
 def test_block_rates_scale_the_rows_of_the_jacobian(rates):
     a, loss, params = quadratic()
@@ -54,6 +55,7 @@ def test_a_law_that_is_no_gradient_may_turn():
     assert sorted(found.rates.imag)[0] == pytest.approx(-2.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rates", [None, {"Y": 10.0, "Z": 1.0}])
 def test_lanczos_agrees_with_dense(monkeypatch, rates):
     process = ss.SequenceClasses.synthetic(2, 2, 4, 5)
@@ -77,6 +79,7 @@ def test_arnoldi_agrees_with_dense(monkeypatch):
     np.testing.assert_allclose(sparse.rates.real, dense.rates[:4].real, atol=1e-8)
 
 
+@pytest.mark.long
 def test_every_copy_of_a_repeated_rate_is_found(monkeypatch):
     """At an orbit of 1120 parameters the fastest rate is 19-fold and most others are zero."""
     loss, params = wide_point(12, 20, 16)
@@ -105,6 +108,7 @@ def test_repeated_rates_of_any_operator(monkeypatch, gradient):
     np.testing.assert_allclose(np.real(found.rates[:8]), values[:8], atol=1e-6)
 
 
+@pytest.mark.long
 def test_iterations_that_do_not_converge(monkeypatch):
     """Up to some size all rates are computed instead; above it, fewer than asked for are given, and said so."""
     a, loss, params = quadratic(size=120)
@@ -122,6 +126,7 @@ def test_iterations_that_do_not_converge(monkeypatch):
         ss.spectrum(loss, params, fastest=5)
 
 
+@pytest.mark.long
 def test_merged_curvatures_are_curvatures_of_the_full_model():
     process = ss.SequenceClasses.synthetic(2, 1, 1, 2)
     small, whole = ss.PairwiseAttention.merged(process), ss.PairwiseAttention.full(process.vocab)

@@ -22,6 +22,7 @@ def test_a_deep_linear_network(depth, order, coefficient, seed):
     assert tip.coefficient == pytest.approx(coefficient, rel=1e-4)
 
 
+@pytest.mark.long
 def test_linear_attention_at_the_origin_and_with_one_direction_learned():
     """lambda_(m+1)^2 / 3^(1/2)."""
     learned = (1 / 0.6) ** (1 / 3)

@@ -74,6 +74,7 @@ def same(one, other, frames=slice(None)):
     return all(arrays(one)[name][frames].tobytes() == arrays(other)[name][frames].tobytes() for name in names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", MOTIONS)
 def test_up_to_the_frame_every_bit_is_that_of_the_run_and_frozen_blocks_stay(kind):
     run = of(kind)
@@ -87,6 +88,7 @@ def test_up_to_the_frame_every_bit_is_that_of_the_run_and_frozen_blocks_stay(kin
     assert made.series["speed"][18] < run.series["speed"][18]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", STUDIES)
 def test_kernels_and_batches_too(kind):
     run = of_study(kind)
@@ -99,6 +101,7 @@ def test_kernels_and_batches_too(kind):
     assert not same(run, made)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["heavy-ball", "adam"])
 def test_a_fork_that_changes_nothing_changes_nothing(kind):
     """An optimiser has its memory, and a longer run goes on where the run ended."""
@@ -125,6 +128,7 @@ def test_a_flow_goes_on_to_another_end_with_the_same_kind_of_frames():
     assert shorter.t.tolist() == [0.0, 0.2, 0.5]
 
 
+@pytest.mark.long
 def test_time_goes_on_where_it_was_when_the_step_size_changes():
     made, _ = forked(of("heavy-ball"), VALLEY, at="step=20", changes={"lr": "0.002", "momentum": 0.75})
     assert np.allclose(np.diff(made.t[:21]), 0.01 / 0.5)
@@ -135,6 +139,7 @@ def test_time_goes_on_where_it_was_when_the_step_size_changes():
     assert np.allclose(np.diff(given.t[30:]), 0.5 * 0.5 ** (np.arange(10) / 10))
 
 
+@pytest.mark.long
 def test_memory_is_handed_from_a_kernel_to_the_definition():
     """Clipping is not in the kernel; a limit that is never reached must not change a thing but rounding."""
     run = of_study("kernel batches")
@@ -184,6 +189,7 @@ def stop_after(monkeypatch):
     return arm
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "points"), [("kernel flow", 12), ("kernel flow", 45), ("kernel batches", 12), ("kernel batches", 25), ("adam", 25)]
 )
@@ -209,6 +215,7 @@ def test_an_interrupted_fork_resumes_bit_for_bit(tmp_path, stop_after, kind, poi
     assert ss.verify(tmp_path / "fork") == []
 
 
+@pytest.mark.long
 def test_a_fork_of_a_fork():
     run = of("adam")
     first, _ = forked(run, VALLEY, at="step=20", freeze=("b",))
@@ -221,6 +228,7 @@ def test_a_fork_of_a_fork():
     assert np.any(early.params["b"][-1] != early.params["b"][20])
 
 
+@pytest.mark.long
 def test_between_two_frames_it_is_the_first_and_that_is_said():
     run = of("flow")
     made, said = forked(run, VALLEY, at=f"t={(run.t[30] + run.t[31]) / 2}")
@@ -231,6 +239,7 @@ def test_between_two_frames_it_is_the_first_and_that_is_said():
     assert forked(run, VALLEY, at="frame=0", freeze=("b",))[0].params["b"].std(axis=0).tolist() == [0, 0]
 
 
+@pytest.mark.long
 def test_a_diverged_run_is_forked_before_it_breaks():
     run = ss.evolve(VALLEY, START, ss.Descent(lr=0.25, steps=40))
     assert run.status == "diverged"
@@ -292,6 +301,7 @@ def test_runs_that_cannot_be_forked(tmp_path):
         ss.fork(turns, turning, at="frame=3", perturb=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("study", "options", "how"),
     [

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 import stagescope as ss
 from stagescope.claims.claim import Verdict
 from stagescope.claims.ledger import Ledger
@@ -9,6 +11,7 @@ from stagescope.papers.ledgers import ledgers, write_ledgers
 from stagescope.progress import Progress
 
 
+@pytest.mark.long
 def test_ledger_of_scan_snap(tmp_path):
     found = ledgers(ss.study("scan-snap"), Progress())
     path = write_ledgers(found, tmp_path)

@@ -51,6 +51,7 @@ def test_stages_and_ladder_make_none_and_claims_make_one(asked):
     assert len(asked) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "why"),
     [({"optimizer": "gd", "steps": 20}, "not a gradient flow"), (FLOW | {"init_scale": 0.1}, "take a smaller init scale")],
@@ -70,6 +71,7 @@ def test_blocks_at_other_rates_and_forks_are_refused():
     assert "of one law from the start on" in reading(ss.fork(run, at=20.0, freeze=["WQ"], progress=False)).unpredicted
 
 
+@pytest.mark.long
 def test_a_model_without_a_path_says_so():
     run = ss.run_study("scan-snap", until=0.01, frames=3, progress=False)
     assert reading(run).prediction is None

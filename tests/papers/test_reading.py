@@ -67,6 +67,7 @@ def test_the_report_integrates_nothing_that_was_read_before(walks, small, tmp_pa
     assert len(walks) == made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["token", "pairwise", "regression", "text"])
 def test_no_motion_is_integrated_twice(walks, kind, tmp_path, monkeypatch):
     """Stages, ledger, ladder, page, figures and notebook read one reading: of the run, its replays and its companions."""
@@ -87,6 +88,7 @@ def test_no_motion_is_integrated_twice(walks, kind, tmp_path, monkeypatch):
     assert len(walks) == made == len(set(walks))
 
 
+@pytest.mark.long
 def test_critical_points_of_a_paper_are_searched_once(monkeypatch):
     from stagescope.papers.focus_dilution import evidence
 
@@ -112,6 +114,7 @@ def test_a_copy_of_a_run_has_the_same_reading(small):
     assert ss.reading(run) is found
 
 
+@pytest.mark.long
 def test_a_copy_that_ended_otherwise_keeps_what_does_not_depend_on_it(walks):
     run = replace(small_run("pairwise"), memo={})
     whole = ss.check(run)
@@ -246,6 +249,7 @@ def test_an_objective_that_the_run_does_not_move_leaves_no_trace():
     assert all(row.error is None for row in ss.check(run))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["token", "pairwise", "regression", "heads", "text", "text-heads", "topics"])
 def test_no_claim_of_a_paper_has_a_mistake(kind):
     assert [row.reason for row in ss.check(small_run(kind)) if row.error is not None] == []
@@ -366,6 +370,7 @@ def test_bars_are_shown_only_where_they_are_wanted():
     assert ss.reading(run, first).progress is False
 
 
+@pytest.mark.long
 def test_a_stored_run_that_is_opened_again_is_not_read_again(walks, small, tmp_path):
     """Nor is a copy of it; another run in its place, or a run of the caller's own objective, is."""
     folder = tmp_path / "run"

@@ -288,6 +288,7 @@ def test_reproduce_without_a_ledger_writes_none(install, tmp_path, capsys):
     assert not list(tmp_path.rglob("ledger*"))
 
 
+@pytest.mark.long
 def test_a_sweep_whose_study_is_missing(tmp_path):
     ss.sweep("scan-snap", "syn-small-flow", grid={"rate_y": "1,2"}, measure=["numbers"], out=tmp_path, workers=1, progress=False)
     table = ss.load_sweep(tmp_path)

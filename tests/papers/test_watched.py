@@ -153,6 +153,7 @@ def test_the_gate(changes, opened, words):
 # nulls
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_heads_that_drift_or_tremble_give_no_event(seed):
     plants = {

@@ -70,6 +70,7 @@ def test_hostile_text_adds_no_element():
     made.encode()  # no half of a pair is left
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(st.characters()), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)

@@ -137,6 +137,7 @@ def crossings(name: str, run: Any, field: Any) -> dict[str, float | None]:
     return {f"{letter}{k + 1}": at for letter, values in pairs for k, at in enumerate(passes(curves.time, values))}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", STUDIES)
 def test_crossings_are_those_of_python(asked, name):
     """Within .2 % at the fine tolerance of the page, on settings drawn by seed; what comes here comes there."""

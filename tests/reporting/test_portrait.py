@@ -36,6 +36,7 @@ def curve(found, slot, name):
     return next(curve.values for curve in view(found, slot).curves if curve.name == name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SMALL)
 def test_every_view_can_be_made(made, kind):
     """No note but those on what was left out: a view that fails would leave one."""
@@ -123,6 +124,7 @@ def test_lags_of_heads(made):
     assert view(found, "loss").levels[0].value == pytest.approx(np.log(4))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["token", "pairwise", "heads", "regression"])
 def test_numbers_that_are_not_finite_are_shown_as_they_are(made, kind):
     run = broken(made[kind][0], first=made[kind][0].frames // 2)

@@ -34,6 +34,7 @@ def no_warnings():
         yield
 
 
+@pytest.mark.long
 def test_figures_of_a_run(found, tmp_path):
     few = replace(found, views=found.views[1:2])
     made = write_figures(few, tmp_path / "new" / "folder")
@@ -137,6 +138,7 @@ def test_anybodys_text(found, name, tmp_path):
     assert len(plain(name)) <= 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("frames", [1, 3])
 def test_odd_runs_are_drawn(frames):
     for run in (memory_run(frames=frames), broken(memory_run(frames=frames), first=0)):
@@ -146,6 +148,7 @@ def test_odd_runs_are_drawn(frames):
             pyplot.close(drawing)
 
 
+@pytest.mark.long
 def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("stagescope.views.figure.FORMATS", ("png",))
     run = memory_run(frames=4).save(tmp_path / "run")

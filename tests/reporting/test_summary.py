@@ -49,6 +49,7 @@ def test_what_a_notebook_shows():
     assert again.html == html == again._repr_html_()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hostile", ["</script><img src=x onerror=alert(1)>", "\ud800", "&lt;", "'\"" * 5000])
 def test_text_is_escaped(hostile):
     run = replace(memory_run(), status="failed", reason=hostile)
@@ -66,6 +67,7 @@ def test_a_note_that_speaks_of_ladders_is_shown():
     assert "saddle_ladder" not in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("frames", [0, 1, 2])
 def test_odd_runs(frames):
     for run in (memory_run(frames=frames), broken(memory_run(frames=frames), first=0)):

@@ -44,6 +44,7 @@ def flip(folder: Path, times: int, seed: int) -> set[Path]:
     return hit
 
 
+@pytest.mark.long
 def test_200_flipped_bytes_of_a_finished_run(tmp_path):
     folder = samples.finished(tmp_path / "run")
     assert flip(folder, 200, seed=1) == set(committed(folder))
@@ -67,6 +68,7 @@ def test_every_bit_of_one_chunk_and_of_the_checkpoint(tmp_path):
     assert store.verify(folder) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [samples.finished, samples.unfinished])
 def test_shortened_lengthened_and_missing_files(tmp_path, make):
     folder = make(tmp_path / "run")

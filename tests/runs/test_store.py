@@ -70,6 +70,7 @@ def test_load_is_the_inverse_of_save(tmp_path_factory, run):
             assert theirs[name].tobytes() == values.tobytes()
 
 
+@pytest.mark.long
 @given(runs())
 def test_saving_a_loaded_run_again_changes_nothing(tmp_path_factory, run):
     folder = tmp_path_factory.mktemp("store")

@@ -241,6 +241,7 @@ def test_bad_words_on_the_command_line(capsys, tmp_path, words, said):
     assert error.count("\n") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("listens", "says", "said"),
     [
@@ -311,6 +312,7 @@ def test_an_answer_that_died_with_its_worker_is_waited_for(client, tmp_path):
         assert lost in crew._flying
 
 
+@pytest.mark.long
 def test_a_column_never_mixes_versions_of_rules_and_remeasure_renews_old_rows(sweep, monkeypatch):
     """Of two versions the newer is shown; rows judged by the older one are computed again on request."""
     from stagescope.papers.scan_snap import study as module

@@ -92,6 +92,7 @@ def wait_for_rows(folder: Path, count: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_own_claims_on_worker_processes(tmp_path):
     """The command imports the module from its folder, and so do its workers; a second call must name it again."""
     (tmp_path / "mine.py").write_text(

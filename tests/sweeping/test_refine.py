@@ -49,6 +49,7 @@ def test_a_threshold_to_a_hundredth_with_a_fifth_of_the_runs(edge, n):
     assert len(known) <= 101 / 5
 
 
+@pytest.mark.long
 @settings(max_examples=6, deadline=None)
 @given(st.floats(0.2, 0.8), st.floats(0.2, 0.8), st.floats(-0.6, 0.6), st.integers(7, 12))
 def test_a_curve_to_a_hundredth_with_a_fifth_of_the_runs(x0, y0, bend, n):

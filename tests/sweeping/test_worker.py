@@ -48,6 +48,7 @@ def test_a_committed_point_is_not_begun_again(tmp_path):
     assert attempts(tmp_path) == 3
 
 
+@pytest.mark.long
 def test_failures_are_rows(tmp_path):
     plan = cheap_plan(tmp_path, grid={"lr": "1,1e300"}, optimizer="heavy-ball", steps=20)
     assert [brief.status for brief in work(task_of(plan, tmp_path)).briefs] == ["finished", "diverged"]

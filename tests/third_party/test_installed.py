@@ -55,6 +55,7 @@ def without(scratch, found):
     return answers(scratch, "without", environment(), WITHOUT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("interrupted", "help")])
 def test_every_command_works(found, name):
     assert found[name].code == 0, found[name].err
@@ -139,6 +140,7 @@ def test_a_bad_option_is_refused_with_its_name(found):
     assert "top" in found["help"].err
 
 
+@pytest.mark.long
 def test_without_the_package_its_files_stay_readable(without, scratch):
     assert without["info"].json["field"] == "unigram-paper/BiasPopulation"
     assert without["verify"].json["intact"] is True

@@ -42,10 +42,12 @@ def test_plain_steps_are_clean(run, tmp_path):
         assert audit.checkpoints == tuple(f"step{step}" for step, _ in steps)
 
 
+@pytest.mark.long
 def test_frozen_layers_tied_weights_and_running_means_are_clean(frozen, tmp_path):
     assert found(tmp_path, frozen).clean
 
 
+@pytest.mark.long
 def test_warm_up_decay_and_infinite_masks_are_clean(tmp_path):
     steps = training("adam", 16)
     assert np.isinf(steps[0][1]["mask"]).any()

@@ -51,6 +51,7 @@ def reference(request):
     return request.param, model.state_dict(), found.attentions, found.logits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attention", ["eager", "sdpa", "flex_attention"])
 def test_patterns_are_those_that_the_model_gives_itself(reference, attention):
     name, weights, expected, logits = reference
@@ -94,6 +95,7 @@ def watched(tmp_path_factory):
     return *trained(folder, watch), watch
 
 
+@pytest.mark.long
 def test_training_is_bitwise_the_same(plain, watched):
     assert equal(plain[0], watched[0])
     assert [one.get("loss") for one in plain[1].state.log_history] == [one.get("loss") for one in watched[1].state.log_history]
@@ -135,6 +137,7 @@ def test_accumulated_gradients_count_one_step_and_early_stops_are_said(tmp_path)
     assert equal(model, trained(tmp_path, Stop(), gradient_accumulation_steps=2)[0])
 
 
+@pytest.mark.long
 def test_a_resumed_training_goes_on_with_its_run(tmp_path):
     """The program dies after step 4, its checkpoint is of step 3; records up to 4 are kept and the rest follows."""
 

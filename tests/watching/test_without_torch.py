@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import stagescope as ss
 from tests.watching.models import made, tokens
 
@@ -20,6 +22,7 @@ print(heavy())
 """
 
 
+@pytest.mark.long
 def test_stages_and_page_of_a_watched_run_import_no_torch(tmp_path):
     with ss.watch(made(), probe=tokens(), out=tmp_path / "run", steps=70, record=ss.Every(n=1)) as watcher:
         for step in range(70):

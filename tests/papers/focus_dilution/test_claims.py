@@ -108,6 +108,7 @@ def test_every_claim_holds_on_the_papers_settings(preset):
         assert (found[name].predicted_error or 0) + (found[name].measured_error or 0) >= 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "scale"), [(1, 8**-0.5), (2, 4.0), (3, 4.0)])
 def test_random_chains(seed, scale):
     """Dirichlet laws on 7, 3 and 4 tokens, persistence .2 to .8, a small start: all about the first two saddles is confirmed."""
@@ -137,6 +138,7 @@ def opened(pi, persistence, seed):
     return ss.evolve(loss, model.init(seed, 1e-5), ss.GradientFlow(), until=until)
 
 
+@pytest.mark.long
 @pytest.mark.predicts
 @pytest.mark.parametrize("seed", [71002])
 def test_where_a_run_does_not_settle_the_predicted_leg_decides(seed):
@@ -255,6 +257,7 @@ def test_the_run_beside_a_short_one_has_at_least_the_default_length(given):
     assert "between E2" not in verdicts(run)["recurrence"].reason, "it was not reached"
 
 
+@pytest.mark.long
 def test_steps_without_flow_time_say_nothing_about_the_length_of_the_flow():
     run = ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=200)
     options = verdicts(run)["origin"].elsewhere.options
@@ -288,6 +291,7 @@ def test_frames_do_not_decide_verdicts():
             assert [found[name].measured for found in every] == pytest.approx([row.measured] * 3, rel=5e-3), name
 
 
+@pytest.mark.long
 def test_sign_rule_predicts_defocus():
     """A chain that avoids repeating: c < 0, and attention first moves away from the frequent token."""
     rows = np.array([[0.3, 0.4, 0.3], [0.6, 0.3, 0.1], [0.7, 0.1, 0.2]])
@@ -400,6 +404,7 @@ def test_with_three_tokens_nothing_is_left_to_open_after_the_second_direction():
     assert found.regime == "2 embedding directions are possible: after E2 none is left to open"
 
 
+@pytest.mark.long
 def test_out_of_regime_runs_confirm_nothing():
     """Adam, a large start and contexts of finite length: numbers are shown, nothing about the flow is confirmed."""
     adam = verdicts(ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=300))
@@ -413,6 +418,7 @@ def test_out_of_regime_runs_confirm_nothing():
     assert "confirmed" not in {row.verdict for row in early.values()}
 
 
+@pytest.mark.long
 def test_a_failed_run_confirms_nothing():
     found = verdicts(ss.run_study("focus-dilution", optimizer="gd", lr=1e9, steps=200))
     assert "confirmed" not in {row.verdict for row in found.values()}

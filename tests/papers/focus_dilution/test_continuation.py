@@ -56,6 +56,7 @@ def fold_of_rank_one(start, persistence, pi):
     return found[6]
 
 
+@pytest.mark.long
 def test_folds_of_ref_are_those_of_the_best_logits_of_rank_one(ref):
     """At (1,1) the loss depends on logits of rank one alone, so that its folds follow from six numbers and no attention."""
     pi = np.array([0.5, 0.25, 0.15, 0.1])
@@ -95,6 +96,7 @@ def test_lambda_c_in_closed_form(first):
     assert stall_boundary(first, 4) == pytest.approx(LAMBDA_C[first], rel=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("first", "tokens", "scale"), [(0.34, 4, 4.0), (0.6, 3, 1.0), (0.5, 6, 2.0)])
 def test_lambda_c_is_where_a_tracked_rate_of_the_symmetric_branch_is_zero(first, tokens, scale):
     critical = stall_boundary(first, tokens)
@@ -147,6 +149,7 @@ def test_attention_at_the_condensed_point_turns_its_sign_with_the_persistence():
         assert max(point.openings["attention"], default=0.0) == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.long
 def test_asymmetry_lifts_the_degenerate_point_to_both_sides():
     found = branch("delta", preset="stall", low=-0.02, high=0.02)
     assert [each.kind for each in found.crossings] == ["opening"]
@@ -170,6 +173,7 @@ def test_a_small_model_without_room_opens_nothing():
     assert zeros.openings(vector, 0.6) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rung", "options", "said"),
     [

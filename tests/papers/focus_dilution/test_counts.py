@@ -45,6 +45,7 @@ def test_gradient_is_the_slope(chain, seed, form):
     assert (ahead - behind) / (2 * h) == pytest.approx(expected, rel=1e-5, abs=1e-8)
 
 
+@pytest.mark.long
 @settings(max_examples=4)
 @given(chains(), SEEDS, FORMS)
 def test_curvature_is_the_slope_of_the_gradient(chain, seed, form):
@@ -77,6 +78,7 @@ def four_tokens(form):
     return problem(chain, form, length=5, width=4, key_width=4, scale=1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["finite", "sampled"])
 @pytest.mark.parametrize("size", [1.0, 40.0, 2000.0])
 def test_scores_far_apart_give_no_nan(form, size):

@@ -43,6 +43,7 @@ def test_the_small_model_is_invariant(chain, seed, label):
         np.testing.assert_allclose(grad[name], lifted[name], atol=1e-12)
 
 
+@pytest.mark.long
 @given(chains(), SEEDS, st.sampled_from([(1, 1), (2, 1), (2, 2)]))
 def test_projection_and_place_are_inverse(chain, seed, label):
     model, _ = problem(chain)
@@ -83,6 +84,7 @@ def gradient_of_the_loss():
     return jax.jit(jax.grad(value, (0, 1)))
 
 
+@pytest.mark.long
 @settings(max_examples=8)
 @given(chains(), SEEDS)
 def test_slopes_are_those_of_autodiff(chain, seed):

@@ -39,6 +39,7 @@ def test_loss_is_the_mean_over_all_sequences(chain, length, seed, start):
     assert found == pytest.approx(by_positions(model, chain, params, length, start), abs=1e-12)
 
 
+@pytest.mark.long
 @given(chains(), st.integers(1, 5))
 def test_known_values(chain, length):
     """Zero parameters: log d. Equal rows of the right logits: the unigram loss, with a stationary start."""
@@ -59,6 +60,7 @@ def test_forbidden_steps_leave_out_contexts():
     assert loss.value(params) == pytest.approx(by_positions(model, chain, params, 4, "stationary"), abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("start", ["stationary", "uniform"])
 def test_long_contexts_tend_to_the_limit(start):
     """The gap to s = infinity halves when s doubles."""
@@ -94,6 +96,7 @@ def test_flow_lifts_within_the_range_of_ten_seeds(length):
     assert found["uniform"][2] == pytest.approx(found["stationary"][2], rel=0.03)
 
 
+@pytest.mark.long
 def test_flow_is_that_of_a_loss_written_another_way():
     """All 4^6 sequences merged by hand, JAX, and another integrator."""
     length, states = 6, Counter()

@@ -34,6 +34,7 @@ def test_the_focused_point_measured_elsewhere(name):
     assert found.opening.rate == pytest.approx(RATE.value[name], abs=RATE.tolerance)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SETTINGS)
 def test_rungs_of_the_papers_settings(name):
     pi, persistence, scale = SETTINGS[name]
@@ -99,6 +100,7 @@ def test_asymmetry_lifts_the_degenerate_point(shape):
     assert lifted.opening.rate / 1e-4 == pytest.approx(kappa.value[str(shape)], abs=kappa.tolerance)
 
 
+@pytest.mark.long
 def test_a_run_that_ends_early_or_steps():
     short = ss.saddle_ladder(ss.run_study("focus-dilution", until=10.0))
     assert [rung.label for rung in short] == ["(0,0)"]

@@ -24,6 +24,7 @@ def problem(chain, width=5, key_width=3, scale=2.0):
     return model, ss.population_loss(model, chain)
 
 
+@pytest.mark.long
 @settings(max_examples=6)
 @given(chains(), SEEDS)
 def test_kernel_equals_definition(chain, seed):
@@ -42,6 +43,7 @@ def many(tokens, seed=0):
     return ss.MarkovChain(rows=rows / rows.sum(axis=1, keepdims=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tokens", "width", "key_width", "size"), [(17, 1, 1, 0.7), (30, 5, 3, 0.7), (64, 8, 9, 0.4)])
 def test_kernel_by_blocks_equals_definition(tokens, width, key_width, size):
     model, loss = problem(many(tokens), width, key_width)

@@ -45,6 +45,7 @@ def moved(path, factor=1.0, **events):
     return replace(path, events=times | events)
 
 
+@pytest.mark.long
 def test_a_flow_does_what_was_predicted_and_what_lies_behind_its_end_is_open(evidence):
     sequence, times = (judged(tag, evidence) for tag in ("predicted-sequence", "predicted-times"))
     assert (sequence.verdict, times.verdict) == ("confirmed", "confirmed")

@@ -86,6 +86,7 @@ def test_what_is_outside_obeys_the_laws_to_second_order(seed):
     assert np.allclose(found, wanted, atol=2e-8 * np.linalg.norm(np.hstack([b, b])))
 
 
+@pytest.mark.long
 def test_ref_comes_as_its_flow(path):
     loss = loss_of()
     time, values = flow_values(loss, loss.model.init(0, 1e-5), 800.0)
@@ -107,6 +108,7 @@ def test_legs_are_joined_and_end_at_the_floor(path):
     assert {leg.state for leg in path.legs} <= {"settled", "passed", "at infinity"}
 
 
+@pytest.mark.long
 def test_beside_a_run_a_path_ends_at_the_first_event_after_it(path):
     """What comes before is the same; what comes later is not known, and nothing is called absent."""
     order = path.sequence
@@ -124,6 +126,7 @@ def test_beside_a_run_a_path_ends_at_the_first_event_after_it(path):
     assert "followed to the first event well after" in later.reason
 
 
+@pytest.mark.long
 def test_a_path_that_ends_before_is_whole_beside_a_run(path):
     assert ss.saddle_path(loss_of(), scale=1e-5, seen=2 * path[path.sequence[-1]].t).json() == path.json()
 
@@ -134,6 +137,7 @@ def test_what_is_not_reached_has_a_reason(path):
     assert any(note.startswith("E4") for note in path.notes)
 
 
+@pytest.mark.long
 def test_a_start_of_1e_60_follows_the_rate_at_the_origin(path):
     tiny = ss.saddle_path(loss_of(), scale=1e-60)
     assert tiny.sequence == path.sequence
@@ -143,11 +147,13 @@ def test_a_start_of_1e_60_follows_the_rate_at_the_origin(path):
     assert tiny.legs[1].local_rate == pytest.approx(tiny.legs[1].rates[0], rel=1e-2)
 
 
+@pytest.mark.long
 def test_the_same_start_given_as_blocks(path):
     loss = loss_of()
     assert ss.saddle_path(loss, loss.model.init(0, 1e-5)).json() == path.json()
 
 
+@pytest.mark.long
 def test_finite_contexts_have_a_path():
     chain = ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=0.6)
     loss = ss.finite_loss(loss_of(chain, 3, 2).model, chain, 4)
@@ -156,6 +162,7 @@ def test_finite_contexts_have_a_path():
     assert found["E1"].t == pytest.approx(passes(time, values["E"])[0], rel=1e-3)
 
 
+@pytest.mark.long
 def test_below_the_critical_scale_the_event_never_comes():
     """Two paths on either side, and two flows that agree."""
     chain = ss.LazyChain(pi=(0.494172992146468, 0.052613012837949, 0.453213995015583), persistence=0.29083272603994414)
@@ -199,6 +206,7 @@ def symmetric():
     return loss_of(ss.LazyChain(pi=(0.55, 0.15, 0.15, 0.15), persistence=0.6), 3, 2)
 
 
+@pytest.mark.long
 def test_a_way_out_inside_the_small_model_is_followed(symmetric):
     found = ss.saddle_path(symmetric, scale=1e-7, until=2500.0)
     time, values = flow_values(symmetric, symmetric.model.init(0, 1e-7), 2000.0)
@@ -238,6 +246,7 @@ def test_the_critical_scale_is_found(monkeypatch):
         ss.critical_scale(loss_of(), "E7")
 
 
+@pytest.mark.long
 def test_with_equal_rare_tokens_a_path_leaves_inside_its_own_model():
     """Above lambda_c the rates outside fall at first, and rise when the small model has moved on; E2 as the flow has it."""
     loss = loss_of(ss.LazyChain(pi=(0.7, 0.1, 0.1, 0.1), persistence=0.7), 8, 8)

@@ -53,6 +53,7 @@ def test_minibatches_are_fresh_parts_of_the_sample():
     np.testing.assert_allclose(means, loss.contexts.weights.sum(axis=1), atol=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [None, 40])
 def test_kernel_steps_equal_the_definition_on_the_same_draws(batch):
     loss, start = sampled(batch=batch), SMALL.init(1, 0.3)
@@ -66,6 +67,7 @@ def test_kernel_steps_equal_the_definition_on_the_same_draws(batch):
     assert run.series["loss"][-1] == pytest.approx(sampled().value(run.at(-1)), abs=1e-14)  # over the whole sample
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimizer", [ss.GD(), ss.Adam()])
 def test_recording_never_changes_a_run(optimizer):
     descent = Descent(optimizer=optimizer, lr=0.05, steps=40)
@@ -82,6 +84,7 @@ def test_a_flow_refuses_batches_and_takes_the_whole_sample():
     np.testing.assert_allclose(flow.params["W0"][-1], steps.params["W0"][-1], atol=1e-3)
 
 
+@pytest.mark.long
 def test_descent_on_samples_has_the_events_of_the_flow():
     """One sample; over eight of them E2 is off by -1.7 % in the mean with a spread of 3.1 % (validation prints them)."""
     loss, start = ss.sampled_loss(MODEL, REF, 256, sequences=8192, seed=2), MODEL.init(0, 1e-3)
@@ -91,6 +94,7 @@ def test_descent_on_samples_has_the_events_of_the_flow():
     np.testing.assert_array_equal(curves.attention, MODEL.attention(curves.params, REF.stationary))
 
 
+@pytest.mark.long
 def test_a_diverging_rate_names_its_step():
     run = ss.evolve(sampled(batch=16), SMALL.init(0, 1.0), Descent(lr=1e300, steps=40))
     assert run.status == "diverged"

@@ -63,6 +63,7 @@ def agree(answers, rel=5e-3):
                 assert other[name] == pytest.approx(value, rel=rel), name
 
 
+@pytest.mark.long
 def test_rows_of_ref_peak_and_dilute_as_measured(ref, ref_stages):
     found = ref_stages
     attention = token_curves(ref).attention[:, :, 0]
@@ -93,17 +94,20 @@ def test_stages_carry_their_numbers(ref_stages):
     assert lifting == {"direction": 2, "label_before": "(1,1)", "label_after": "(2,1)"}
 
 
+@pytest.mark.long
 def test_facts_are_plain_json(ref_stages, paper_stages):
     for found in (ref_stages, paper_stages):
         assert json.loads(json.dumps(found.json())) == found.json()
         assert all(stage.facts for stage in found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("preset", ["ref", "paper"])
 def test_events_do_not_depend_on_recording(preset):
     agree([ss.stages(ss.run_study("focus-dilution", preset, frames=frames)).events for frames in (20, 300, 4000)])
 
 
+@pytest.mark.long
 def test_events_do_not_depend_on_the_end_of_the_run():
     """A run hundreds of times longer than its first cycle shows the same cycle."""
     short, long = (ss.stages(ss.run_study("focus-dilution", until=until, frames=50)).events for until in (300.0, 60_000.0))
@@ -120,6 +124,7 @@ def test_descents_do_not_depend_on_recording(options):
     agree([ss.stages(run).events for run in runs], rel=0.01)
 
 
+@pytest.mark.long
 def test_descent_with_small_steps_agrees_with_the_flow():
     """Within 3 % through the first cycle, also when hardly anything was recorded."""
     flow = ss.stages(ss.run_study("focus-dilution", until=250.0)).events
@@ -163,6 +168,7 @@ def test_intervals_of_a_sampled_run_say_what_other_data_would_change(sgd):
         assert (ends[1] - ends[0]) / 2 >= spread.sample[name] > 0.005 * truth
 
 
+@pytest.mark.long
 def test_focus_is_less_sure_than_the_opening_before_it(sgd):
     """Batches go on moving the score from Q1 to the focus: over 30 draws of batches the spread grew by a fifth to a third."""
     found = ss.stages(sgd).intervals
@@ -275,6 +281,7 @@ EDGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EDGES)
 def test_edges_have_an_answer(name):
     sane(ss.run_study("focus-dilution", **EDGES[name]))
@@ -335,6 +342,7 @@ def agreeing(found):
         assert ("rows differ" in whole, "dilution" in whole) == (differ, not differ)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(8))
 def test_fresh_chains(number):
     """Attention opens after the embedding; the sign of c decides between focus and defocus; frames do not matter."""
@@ -412,6 +420,7 @@ def test_singular_values_of_scores_come_from_small_factors():
     assert curves.score_values == pytest.approx(np.linalg.svd(curves.scores, compute_uv=False)[:, :3], abs=1e-12)
 
 
+@pytest.mark.long
 def test_dense_curves_are_made_once_and_go_with_their_run():
     run = ss.run_study("focus-dilution", "ref", until=20.0)
     kept = ref_to(reading(run).curves)

@@ -66,6 +66,7 @@ def test_small_runs_of_every_kind_have_stages(optimizer):
     assert ss.stages(run).events["E1"] is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["finite", "sampled"])
 def test_a_run_can_be_observed_in_a_fresh_process(tmp_path, form):
     ss.run_study("focus-dilution", form=form, length=3, optimizer="gd", steps=3, out=tmp_path / "run")

@@ -34,6 +34,7 @@ def flow(law, *, heads=3, gains=(4.0, 2.0, 1.0), positions=6, sigma=1e-5, until=
     return ss.evolve(LAWS[law](model=model), model.init(1, sigma), moved, until=until or UNTIL[law], record=record)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", LAWS)
 def test_claims_on_the_flows(law):
     found = verdicts(flow(law))
@@ -123,6 +124,7 @@ def test_regression_transformer_keeps_the_flow_s_time():
 SMALL = {"vocab": 5, "spans": (1, 1), "pad": 2, "sequences": 1500, "heads": 2, "importance_ratio": 1.8}
 
 
+@pytest.mark.long
 def test_heads_under_a_flow_part_at_the_landscape_s_rate():
     """The motion of equal heads under a flow is one head at rates H and 1/H: as two heads that start equal move."""
     features = ss.RandomFeatures(kind="gram-schmidt", seed=4)
@@ -216,6 +218,7 @@ FEW = [(kind, *few) for kind in KINDS for few in ((1, 2), (2, 1)) if (kind, *few
 """One transformer is enough: it takes seconds to compile."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "groups", "heads"), FEW)
 def test_few_groups_or_heads_of_every_kind(kind, groups, heads):
     """Comparisons are made out of regime too, and never fail."""

@@ -75,6 +75,7 @@ def test_differences_of_leftovers_die_out_like_a_small_power():
     assert spread[1] / spread[0] == pytest.approx(10 ** (-1 / 4), rel=2e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", LAWS)
 def test_rate_at_the_run_is_the_linearisation(law):
     """H - 1 equal fastest rates, the parting of heads; no critical point is near, since attention is never all on one place."""
@@ -89,6 +90,7 @@ def test_rate_at_the_run_is_the_linearisation(law):
     assert not found.found
 
 
+@pytest.mark.long
 def test_ladder_finds_no_critical_point_at_a_plateau():
     """Plateaus are reached only as a power of t: the run is slow there, the search is led away, and the escape is a drift."""
     model = ss.RegressionHeads(positions=5, gains=(3.0, 1.5), heads=2)

@@ -24,6 +24,7 @@ def own_cache(tmp_path, monkeypatch):
     _levels.cache_clear()
 
 
+@pytest.mark.long
 def test_levels_are_nested_and_below_the_truncated_teachers():
     """Setting A of the paper's task, two draws of the features."""
     for kind, seed in (("orthogonal", 1), ("centred", 0)):
@@ -123,6 +124,7 @@ def test_bad_requests():
         ss.class_levels(chain, 20, sequences=10**9)
 
 
+@pytest.mark.long
 @pytest.mark.skipif("STAGESCOPE_DATA" not in os.environ, reason="STAGESCOPE_DATA is not set: no features of the authors' seed 0")
 def test_the_levels_of_the_authors_task():
     """d = 50, scale 10, 20 targets. The file lists the farthest span first and the nearest one dominates, hence `reverse`."""

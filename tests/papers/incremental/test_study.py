@@ -163,6 +163,7 @@ def found(ladder):
     return ss.stages(ladder)
 
 
+@pytest.mark.long
 def test_stages_of_setting_a(found):
     """Three transitions in order; heads agree on the dominant group, then split; the nearest class is the stage."""
     events = found.events
@@ -186,6 +187,7 @@ def test_the_ladder_has_three_stages(ladder):
     assert np.all(gaps < 0.12)
 
 
+@pytest.mark.long
 def test_gradient_descent_waits_at_the_levels_of_the_classes():
     """Scale 1, rate 5, 2400 steps: with the preset's draw of the initial scores all three stages show."""
     run = ss.run_study("incremental", "gd-ladder", seed=1, progress=False, frames=100)

@@ -18,6 +18,7 @@ def verdicts(run: ss.Run, *names: str) -> dict[str, Verdict]:
     return {row.tag.removeprefix("LIN:"): row for row in ss.reading(run).judge(judged)}
 
 
+@pytest.mark.long
 def test_every_claim_about_separate_heads_holds_on_ref():
     found = verdicts(ss.run_study("linear-icl", "ref", progress=False))
     about = {name for name, row in found.items() if row.verdict != "not applicable"}

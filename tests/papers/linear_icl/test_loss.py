@@ -15,6 +15,7 @@ REF = RegressionTask(eigenvalues=(0.4, 0.3, 0.2, 0.1))
 THREE = RegressionTask(eigenvalues=(1.0, 0.5, 0.25), contexts=(10,))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("heads", "rank"), [(3, 2), (2, None)])
 def test_the_kernel_is_the_definition(heads, rank):
     """Loss and velocity to 1e-12, at rates that differ; the flow descends half of the loss."""
@@ -58,6 +59,7 @@ def test_every_subset_of_directions_is_a_fixed_point(learned):
     assert max(np.abs(block).max() for block in law.grad(params).values()) < 1e-14
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rank", [2, None])
 def test_the_gradient_of_a_batch_is_half_of_that_of_its_definition(rank):
     law = LinearSampled(model=LinearAttention(dim=3, heads=2, rank=rank), process=THREE, batch=16, seed=2)

@@ -95,6 +95,7 @@ def test_a_start_may_be_given():
     assert verdicts(run, "MIC:plateau-law") == {"MIC:plateau-law": "inconclusive"}
 
 
+@pytest.mark.long
 def test_taylor_laws_at_the_slowest_frame():
     """v_1 = ln D at 4162, 3599, 3533 by the orders 1, 2, 3, measured 3898 (page, section 6; frames decide the slowest)."""
     run = ss.run_study("markov-icl", lags=25, ratio=0.1)

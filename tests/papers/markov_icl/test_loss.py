@@ -32,6 +32,7 @@ def reduced(prior=TWO, lags=9, form="parts"):
     return LinearPopulation(model=LinearMatch(tokens=prior.tokens, lags=lags, form=form), process=prior)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["parts", "entries", "free"])
 @pytest.mark.parametrize("prior", [TWO, THREE])
 def test_kernel_is_the_definition(form, prior):
@@ -127,6 +128,7 @@ def test_the_drift_on_the_plateau_is_the_gradient_there():
     assert Plateau(reduced(ChainPrior(), 50), np.zeros(50)).time(0.1) == pytest.approx(6338, rel=1e-3)  # page, section 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["F", "free", "T"])
 def test_exact_is_sampled_within_three_standard_errors(kind):
     model = (
@@ -182,6 +184,7 @@ def _same_as_the_definition(loss, params):
     np.testing.assert_allclose(layout.unpack(out)["W"], -2.0 * loss.grad(params)["W"], atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tokens", "length", "lags", "form"), [(2, 7, 4, "entries"), (2, 5, 5, "free"), (3, 4, 4, "parts")])
 def test_the_tree_of_prefixes_is_the_sum_over_all_sequences(tokens, length, lags, form):
     model = LinearMatch(tokens=tokens, lags=lags, form=form)
@@ -190,6 +193,7 @@ def test_the_tree_of_prefixes_is_the_sum_over_all_sequences(tokens, length, lags
         _same_as_the_definition(loss, model.init(seed, 1.5, 1.0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("prior", "lags"), [(TWO, 7), (THREE, 4)])
 def test_kinds_of_windows_are_the_sum_over_all_windows(prior, lags):
     loss = SoftmaxPopulation(model=SoftmaxMatch(tokens=prior.tokens, lags=lags), process=prior)

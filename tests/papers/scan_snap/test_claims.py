@@ -138,6 +138,7 @@ def test_frozen_attention_and_cut_runs_never_snap(seed):
 NEAR = (nulls.PERMUTED, nulls.STRETCHED, nulls.SWAPPED, nulls.SHARPENED, nulls.THAWED, nulls.MISSTATED, nulls.CHASED)
 
 
+@pytest.mark.long
 @settings(max_examples=2)
 @given(st.integers(0, 39_999))
 def test_claims_are_not_confirmed_on_their_nulls(seed):
@@ -168,6 +169,7 @@ def test_near_misses_are_in_regime_and_violated(null, names):
         assert set(reached) == {"violated"}, claim.tag
 
 
+@pytest.mark.long
 @settings(max_examples=6)
 @given(st.integers(0, 39_999), st.sampled_from(nulls.INPUTS["scan-snap"][:2]))
 def test_attention_goes_as_far_as_the_theory_promises(seed, family):
@@ -215,6 +217,7 @@ def test_nothing_is_confirmed_about_one_winner_that_takes_all():
     assert {row.tag: row.verdict for row in ss.check(run)}["SnS:several"] == "violated"
 
 
+@pytest.mark.long
 @settings(max_examples=8)
 @given(sequence_classes(), st.sampled_from(["flow", "heavy-ball"]), st.floats(0.1, 100), st.floats(1.0, 300))
 def test_any_classes_get_a_ledger_and_stages(process, optimizer, rate_y, until):

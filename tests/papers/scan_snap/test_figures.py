@@ -26,6 +26,7 @@ def test_figure_4_entropies():
     assert panels[0]["entropy"][0][0] == pytest.approx(start.value, abs=start.tolerance)
 
 
+@pytest.mark.long
 def test_figure_5_selects_different_tokens(monkeypatch):
     monkeypatch.setattr(figures, "SEEDS", 2)
     panels, expected = figures.adam(QUIET)["panels"], REFERENCE["figure_5_leading_token"].value

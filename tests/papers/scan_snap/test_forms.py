@@ -82,6 +82,7 @@ def test_gamma_is_settled_against_the_flow():
     assert np.all(np.abs(measured / printed - 1) > 0.009)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("classes", "outputs", "ratio"), [(3, 100, 10.0), (3, 1000, 100.0), (10, 1000, 100.0), (5, 300, 30.0)])
 def test_common_score_follows_the_corrected_theorem_4(classes, outputs, ratio):
     """z_ct(t0) over -B(t0) is near 1 under the modified decoder, and far below under the gradient."""

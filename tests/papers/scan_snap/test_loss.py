@@ -48,6 +48,7 @@ def lemma_1(loss: PairwisePopulation, params):
     return {"Y": y, "Z": z}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 @given(seed=SEEDS)
 def test_autodiff_equals_lemma_1_on_four_shapes(shape, seed):
@@ -58,6 +59,7 @@ def test_autodiff_equals_lemma_1_on_four_shapes(shape, seed):
         np.testing.assert_allclose(-found[name], written[name], atol=1e-10, rtol=0)
 
 
+@pytest.mark.long
 @COMPILED
 @given(sequence_classes(), SEEDS)
 def test_kernel_equals_definition(process, seed):
@@ -70,6 +72,7 @@ def test_kernel_equals_definition(process, seed):
         np.testing.assert_allclose(kernel[name], definition[name], atol=1e-12, rtol=0)
 
 
+@pytest.mark.long
 @COMPILED
 @given(sequence_classes(shared_query=False), SEEDS)
 def test_pinv_kernel_equals_its_law(process, seed):

@@ -104,6 +104,7 @@ def test_vector_exponential_is_exact_to_rounding():
     np.testing.assert_allclose(total, 1 / expected.sum(axis=1), rtol=1e-13)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [sampled, uneven])
 def test_kernel_steps_equal_the_definition_on_the_same_draws(make):
     problem = make(batch=17)
@@ -170,6 +171,7 @@ def test_many_runs_are_the_single_runs(precision):
         np.testing.assert_array_equal(run.params["Z"][-1], z[i])
 
 
+@pytest.mark.long
 def test_long_contexts_and_large_batches_tend_to_the_limit():
     process = ss.SequenceClasses.synthetic(2, 1, 2, 3)
     model = ss.PairwiseAttention.every_output(process)
@@ -189,6 +191,7 @@ def test_recording_never_changes_a_sampled_run():
     np.testing.assert_array_equal(few.params["Z"], every.params["Z"][few.step])
 
 
+@pytest.mark.long
 def test_a_diverging_rate_names_its_step():
     problem = sampled()
     run = ss.evolve(problem, problem.model.init(), Descent(optimizer=HeavyBall(), lr=1e300, steps=40))

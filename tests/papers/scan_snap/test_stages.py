@@ -22,6 +22,7 @@ def test_syn_small_flow_events(rate_y):
         assert found[name] == pytest.approx(value, rel=expected.tolerance), name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate_y", [1.0, 10.0])
 @pytest.mark.parametrize("shape", [{}, {"num_last": 3, "num_next_per_last": 2, "num_common": 4, "num_unique": 6}])
 def test_events_do_not_depend_on_recording(rate_y, shape):
@@ -37,6 +38,7 @@ def test_events_do_not_depend_on_recording(rate_y, shape):
                 assert other[name] == pytest.approx(value, rel=2e-3), name
 
 
+@pytest.mark.long
 def test_descent_events_do_not_depend_on_recording():
     dense, coarse = (
         ss.stages(ss.run_study("scan-snap", optimizer="heavy-ball", steps=100, **record)).events
@@ -121,6 +123,7 @@ def test_what_holds_at_the_start_is_no_time():
     assert "winner" in found.notes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", [3.0, 10.0, 30.0])
 def test_most_of_the_way_lies_behind_the_snap(end):
     """On Syn-Small the speed is below a tenth of its peak at t = 91, but the way to ten times that is not mostly behind."""
@@ -165,6 +168,7 @@ def test_rounding_is_not_motion(tmp_path):
     assert set(decided) <= {"SnS:lemma-1", "SnS:lemma-2", "SnS:scaling"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("until", [1e7, 1e10])
 def test_events_do_not_depend_on_the_horizon(until):
     near, far = (ss.stages(ss.run_study("scan-snap", until=end)).events for end in (1e3, until))
@@ -172,6 +176,7 @@ def test_events_do_not_depend_on_the_horizon(until):
         assert far[name] == pytest.approx(value, rel=5e-3), name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate_y", [1.0, 10.0, 100.0, 1000.0])
 def test_stages_agree_with_events(rate_y):
     found = ss.stages(ss.run_study("scan-snap", rate_y=rate_y))

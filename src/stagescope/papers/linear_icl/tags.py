@@ -24,7 +24,7 @@ TAGS = {
     "LIN:merged-rate": Tag("linearisation", "small merged starts grow at r = |Lambda^2|_F"),
     "LIN:merged-drop": Tag("ours", "merged drop at t_ref + ln(eps/c)/r, without a fitted constant"),
     "LIN:logistic": Tag("closed form", "white inputs: m(t) = m_inf/(1 + (m_inf/m_0 - 1) e^{-2 sqrt(D) lambda^2 t})"),
-    "LIN:conserved": Tag("identity", "v^2 - |k|^2 and v^2 - |q|^2, of merged heads v^2 - |U|^2, of each head"),
+    "LIN:conserved": Tag("conservation", "v^2 - |k|^2 and v^2 - |q|^2, of merged heads v^2 - |U|^2, of each head"),
     "LIN:scalar": Tag("scalar ODE", "v' = lambda^2 v^2 - lambda^3 a v^5 of a head that learns one direction"),
     "LIN:blow-up": Tag("ours", "T_h = int dtau/sqrt(E): a silent head leaves a saddle of order two at a finite time"),
     "LIN:first-drop": Tag("ours", "the first drop is at min_h T_h + delay, by the head with the least T_h"),

@@ -34,6 +34,7 @@ def verdicts(run):
     return {row.tag: row for row in check(run)}
 
 
+@pytest.mark.long
 def test_the_first_openings_on_a_real_text(plain):
     found = verdicts(plain)
     assert found["FD:text-origin"].verdict == "confirmed"
@@ -74,6 +75,7 @@ def test_the_bigram_flow_is_the_population_flow(plain):
     np.testing.assert_allclose(steps.series["loss"][-1], flow.series["loss"][-1], rtol=2e-3)
 
 
+@pytest.mark.long
 def test_separability_of_a_variant_is_that_of_the_corpus():
     """Measured on features of drawn windows, where they are the frequencies themselves, against the sum over all windows."""
     corpus = ss.read_corpus("topics", vocab=30)

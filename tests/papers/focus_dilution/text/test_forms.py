@@ -109,6 +109,7 @@ def as_measured_elsewhere(made, corpus):
         assert getattr(made, name) == pytest.approx(expected.value, abs=expected.tolerance), name
 
 
+@pytest.mark.long
 @needs("tinystories")
 def test_tinystories_has_the_published_rates():
     """The sign depends on the length of the windows."""

@@ -28,6 +28,7 @@ def loss_of(kind, corpus, model, **choices):
     return kind(model=model, process=corpus, **{"length": 20, "batch": 16, "watched": 300, "precision": "float64", **choices})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [1, 45], ids=["pairs", "table"])
 @pytest.mark.parametrize("kind", [TextCounts, TextCausal])
 def test_kernel_is_the_definition(corpus, model, kind, batch):
@@ -60,6 +61,7 @@ def test_scores_far_apart_do_not_underflow(corpus, model):
     assert single.value(params) == pytest.approx(exact.value(params), rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1e-2, 100.0], ids=["small", "large"])
 def test_logits_of_any_size(corpus, model, size):
     """Large logits are shifted by the largest one, of real types alone: 30 types fill two panels of 16 but for two places."""
@@ -198,6 +200,7 @@ def test_a_variant_without_parts_is_attention_alone(corpus, model):
         np.testing.assert_allclose(found, plain.grad(params)[name], atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parts", [{"residual": True}, {"norm": True}, {"positions": True, "residual": True, "norm": True}])
 def test_variants_window_by_window(corpus, parts):
     variant = variant_of(**parts)

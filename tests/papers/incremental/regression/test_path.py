@@ -36,6 +36,7 @@ def test_the_law_of_a_deviation_is_that_of_the_whole_model(kind):
     assert np.allclose(apart @ path.jacobian(path.known[0].point).T, measured, atol=1e-7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("sigma", [1e-3, 1e-6])
 def test_times_are_those_of_the_flow(kind, sigma):
@@ -51,6 +52,7 @@ def test_times_are_those_of_the_flow(kind, sigma):
     assert path.crossings(flow.time, flow.loss) == dict(zip(path.events, times, strict=True))
 
 
+@pytest.mark.long
 def test_one_path_serves_all_noises():
     law = law_of(ss.MirrorFlow)
     start = law.model.init(5, 1e-4)
@@ -61,6 +63,7 @@ def test_one_path_serves_all_noises():
         assert each.t == pytest.approx(ss.saddle_path(law, scaled)["t2"].t, rel=1e-4)
 
 
+@pytest.mark.long
 def test_a_start_of_1e_60_parts_but_says_what_is_lost():
     path = ss.saddle_path(law_of(ss.MirrorFlow), scale=1e-60)
     assert path.sequence == ("t1", "t2")
@@ -88,6 +91,7 @@ def test_a_start_that_is_too_large():
         ss.saddle_path(law_of(ss.MirrorFlow), scale=0.1)
 
 
+@pytest.mark.long
 def test_the_command(capsys):
     words = ["predict", "incremental", "--model", "mirror", "--init-scale", "1e-4", "1e-6", "--json"]
     assert command(words) == 0

@@ -93,6 +93,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", NOTHING)
 def test_runs_that_learned_nothing_decide_nothing(kind):
     """The best frame of both is the first, and the last is far worse: no stage was learned that could be overfitted."""
@@ -103,6 +104,7 @@ def test_runs_that_learned_nothing_decide_nothing(kind):
         assert words in row.regime
 
 
+@pytest.mark.long
 def test_fifty_sequences_of_the_ladder():
     """On fresh features: the stop is of class 1, as the best likelihood fit is, and the ridge fit is far better."""
     run = ss.run_study("incremental", "ladder", sequences=50, steps=400, feature_seed=41, seed=42, progress=False)

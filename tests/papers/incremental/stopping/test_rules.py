@@ -92,6 +92,7 @@ def test_a_gain_within_its_standard_error_is_no_gain():
     assert held[noisy.frame] == held[: noisy.decided][STEP[: noisy.decided] < 200].min()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fall", [0.5, -0.5])
 def test_rules_look_back_only(fall):
     """Cut at the frame of the decision, curves give the same stop: later frames are never looked at."""

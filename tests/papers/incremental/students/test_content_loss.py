@@ -47,12 +47,14 @@ def test_single_precision_is_close_and_is_not_double():
         assert 0 < gap < 2e-7
 
 
+@pytest.mark.long
 def test_definition_predicts_as_the_model():
     loss, params = content(), some_params()
     tokens = loss.all.tokens.T.astype(int)
     np.testing.assert_allclose(loss.predict(params, loss.data), MODEL.logits(params, tokens), atol=1e-13)
 
 
+@pytest.mark.long
 def test_kernel_steps_equal_the_definition_with_optax():
     loss, start = content(batch=16), some_params(values=0.0)
     descent = Descent(optimizer=ss.AdamW(weight_decay=0.1), rates={"W": 0.3}, lr=0.05, steps=40, clip=0.05)

@@ -47,6 +47,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("vocab", "count", "context", "targets", "sequences", "labels"), SIZES)
 def test_kernel_equals_the_definition(vocab, count, context, targets, sequences, labels):
     model = ss.PositionalHeads(vocab=vocab, heads=count, context=context, targets=targets)
@@ -62,6 +63,7 @@ def test_kernel_equals_the_definition(vocab, count, context, targets, sequences,
         assert not found["a"][:, ~model.visible].any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("vocab", "count", "context", "targets", "sequences", "labels"), SIZES)
 def test_steps_in_single_precision_are_close(vocab, count, context, targets, sequences, labels):
     """Within 1e-6 of the largest slope; 5e-6 where logits of some hundreds cancel. Loss and gradient elsewhere are double."""
@@ -160,6 +162,7 @@ STEPS = [(ss.GD(), {}), (ss.HeavyBall(momentum=0.8), {}), (ss.Adam(), {}), (ss.A
 STEPS += [(ss.HeavyBall(), {"batch": 16}), (ss.Adam(), FRESH)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("optimizer", "draws"), STEPS, ids=lambda o: getattr(type(o), "__name__", None))
 def test_kernel_steps_equal_the_definition_with_optax(optimizer, draws):
     loss, start, steps = heads(**draws), some_params(scale=0.0), 200 if not draws else 40

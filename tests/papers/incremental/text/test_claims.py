@@ -98,6 +98,7 @@ def test_the_loss_must_rest_near_its_level(level, verdict):
     assert verdicts(made, loss=resting(made, level))["level"] == verdict
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("end", "verdict"), [(12, "inconclusive"), (20, "inconclusive"), (LONG, "violated")])
 def test_before_the_second_lag_the_level_is_open_until_the_loss_rests(end, verdict):
     """The loss passes +40 % of the step on its way down, and then stays there."""
@@ -143,6 +144,7 @@ def test_two_lags_in_order_may_be_chance():
     assert verdicts(heads([1, 1], [1, 2]))["order"] == "inconclusive"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("null", "tag"), [("other_lags", "order"), ("other_lags", "competition"), ("equal_heads", "parting")])
 def test_nulls_on_the_embedded_text(null, tag, monkeypatch):
     monkeypatch.setattr(nulls, "CORPORA", ("topics",))

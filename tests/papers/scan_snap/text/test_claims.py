@@ -78,17 +78,20 @@ def test_adam_is_out_of_regime(tmp_path):
     assert reading(run).evidence.is_adam
 
 
+@pytest.mark.long
 def test_too_few_types_name_the_option_that_gives_more(tmp_path):
     row = verdicts(run_on(tmp_path, steps=100, least=250))[TYPES]
     assert row.verdict == "inconclusive"
     assert "lower --least" in row.reason
 
 
+@pytest.mark.long
 def test_a_run_that_is_too_short_decides_nothing(tmp_path):
     found = verdicts(run_on(tmp_path, steps=20))
     assert {row.verdict for tag, row in found.items() if "text" in tag} <= {"inconclusive", "not applicable"}
 
 
+@pytest.mark.long
 def test_what_has_not_come_yet_is_not_violated(planted):
     """The whole run confirms every claim, so no early part of it may violate one."""
     for last in (250, 600):

@@ -55,6 +55,7 @@ def test_merged_column_is_exact(process):
     np.testing.assert_allclose(runs[0].params["Y"][-1][:, :4], runs[1].params["Y"][-1][:, list(process.targets)], atol=1e-10)
 
 
+@pytest.mark.long
 def test_kernel_steps_are_compiled_steps(process):
     """GradientLoop with the kernel against the definition compiled by JAX, on the same batches."""
     from stagescope.dynamics.descent import CompiledLoop

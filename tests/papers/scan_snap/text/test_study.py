@@ -77,6 +77,7 @@ def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, said):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 @needs("wikitext-2")
 def test_topical_classes_of_wikitext():
     reference, run = published("stagescope.papers.scan_snap"), ss.run_study("text-snap", "wikitext-2-named", progress=False)

@@ -20,6 +20,7 @@ def somewhere(loss):
     return {name: block + 0.3 * draw.normal(size=block.shape) for name, block in loss.model.init(1).items()}
 
 
+@pytest.mark.long
 def test_value_is_the_mean_over_windows_and_positions(loss):
     params, total = somewhere(loss), []
     for start in loss.seen:
@@ -30,6 +31,7 @@ def test_value_is_the_mean_over_windows_and_positions(loss):
     assert loss.value(params) == pytest.approx(np.mean(total), rel=1e-12)
 
 
+@pytest.mark.long
 def test_steps_go_down_the_loss_of_their_windows(loss):
     """Central differences along a random direction, on the windows of one step."""
     params = somewhere(loss)

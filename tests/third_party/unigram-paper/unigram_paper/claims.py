@@ -43,7 +43,7 @@ def _rate(reading: UnigramReading) -> Comparison:
 
 
 CLAIMS = (
-    Claim(tag="unigram:sum", statement="The sum of b is conserved", regime=_any_gradient, compare=_sum, kind="identity"),
+    Claim(tag="unigram:sum", statement="The sum of b is conserved", regime=_any_gradient, compare=_sum),
     Claim(
         tag="unigram:rate",
         statement="Late excess loss falls at twice the slowest rate",

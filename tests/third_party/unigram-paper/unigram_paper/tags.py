@@ -11,6 +11,6 @@ REFERENCE = Reference(
 )
 TAGS = {
     "unigram:loss": Tag("definition", "L = log sum_j exp(b_j) - pi . b"),
-    "unigram:sum": Tag("identity", "the sum of b is conserved, because its gradient sums to zero"),
+    "unigram:sum": Tag("section 1", "the sum of b is conserved, because its gradient sums to zero"),
     "unigram:rate": Tag("linearisation", "late excess loss falls like exp(-2 lambda t), lambda least rate of diag(pi) - pi pi^T"),
 }

@@ -76,6 +76,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_tables_and_scored_rows_change_nothing(kind):
     model = transformer(**kind)
@@ -87,6 +88,7 @@ def test_tables_and_scored_rows_change_nothing(kind):
         np.testing.assert_allclose(attention[n], expected[1], atol=1e-14)
 
 
+@pytest.mark.long
 def test_dropout_scales_up_what_it_keeps():
     model = transformer(layers=2, dropout=0.3)
     params, tokens = some_params(model), np.random.default_rng(1).integers(4, size=(3, 5))

@@ -36,6 +36,7 @@ def farthest(found, expected):
     return max(np.abs(found[name] - expected[name]).max() for name in expected) / scale
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_it_is_the_definition_with_and_without_a_table(kind, monkeypatch):
     loss, params, keys = problem(**kind)
