@@ -335,7 +335,7 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
 
 
 def _with_rates(row: Verdict, rates: Rates | None) -> Verdict:
-    return row if rates is None else replace(row, calibrated=True, rates=rates)
+    return row if rates is None else replace(row, calibrated=rates.nulls > 0, rates=rates)
 
 
 def _made(run: Run, what: Objective | Field | None) -> Reading:
