@@ -42,11 +42,7 @@ def test_a_line_counts_inputs_in_regime_and_its_own_nulls():
         ({}, 26, 4, 0, None),
         ({}, 25, 5, 0, "violated on 5 of 30"),
         ({}, 17, 0, 0, "decided on 17 of 30"),
-        ({"rare": True}, 2, 0, 0, None),
-        ({"rare": True}, 0, 6, 0, "violated on 6"),
         ({"null": ()}, 30, 0, 0, "no null"),
-        ({"kind": "identity", "null": ()}, 30, 0, 0, None),
-        ({"kind": "identity", "null": ()}, 20, 10, 0, "violated on 10"),
     ],
 )
 def test_the_bars(given, yes, no, null, words):
@@ -67,9 +63,9 @@ def test_draws_that_fail_are_named_and_nothing_holds():
     assert not found.holds
 
 
-def test_pooled_shares_leave_identities_out():
+def test_shares_are_pooled_over_claims():
     rows = [*draws("input", "confirmed", "violated"), *draws("null", "confirmed", "inconclusive")]
-    found = Calibration.of("study", [claim(), claim(kind="identity", null=())], rows)
+    found = Calibration.of("study", [claim()], rows)
     assert (found.null_confirmed, found.violated) == (0.5, 0.5)
     assert found.json()["claims"][0]["nulls"][0]["confirmed"] == 1
 

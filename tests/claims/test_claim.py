@@ -11,7 +11,7 @@ import pytest
 import stagescope as ss
 from stagescope.claims.claim import Claim, Elsewhere
 from stagescope.claims.comparison import Comparison, Regime
-from stagescope.claims.inputs import Inputs
+from stagescope.claims.inputs import Inputs, Rates
 from stagescope.claims.ledger import Ledger
 
 RUN = ss.run_study("scan-snap", until=5.0, frames=20)
@@ -77,7 +77,7 @@ def test_a_claim_takes_keywords_only():
         ({"statement": None}, "statement of a claim"),
         ({"compare": True}, "own:x: compare is True"),
         ({"null": 3}, "own:x: null is 3"),
-        ({"kind": "law"}, "identity, prediction, pattern"),
+        ({"kind": "law"}, "prediction, pattern"),
     ],
 )
 def test_a_claim_that_cannot_be_judged_is_refused(given, words):
@@ -100,7 +100,6 @@ def test_ledger_json_and_text():
         "calibrated",
         "error",
         "rules",
-        "rare",
         "in_regime",
         "elsewhere",
         "cost",
@@ -127,11 +126,6 @@ def test_nothing_is_said_twice_out_of_regime():
     assert claim(regime=outside, found=nothing).judge(RUN, None).reason == "out of regime: the run has no stay at (1,1)"
     words = Comparison("A < B", "A 1, B 2", "order", True, "A 1, B 2")
     assert str(Ledger.of(RUN, [claim(regime=outside, found=words)], None)).count("A 1, B 2") == 1
-
-
-def test_identities_that_are_not_decided_are_not_said_to_fail():
-    out = claim(kind="identity", regime=Regime(False, "far"))
-    assert "identities" not in str(Ledger.of(RUN, [out], None))
 
 
 def test_kind_errors_unit_and_calibration_travel_into_the_row():
@@ -264,20 +258,23 @@ def test_names_of_a_claim_are_texts(given):
         claim(tag="own:x", **given)
 
 
-def test_identities_and_rare_claims_are_not_counted_and_a_group_counts_once():
-    rows = (
-        claim(kind="identity"),
-        claim(kind="prediction", group="rate"),
-        claim(None, kind="prediction", group="rate"),
-        claim(False, kind="pattern", rare=True),
-        claim(kind="pattern"),
-    )
+def test_a_group_counts_once():
+    rows = (claim(kind="prediction", group="rate"), claim(None, kind="prediction", group="rate"), claim(kind="pattern"))
     ledger = Ledger.of(RUN, rows, None)
     assert ledger.counts() == {"confirmed": 2}
-    assert ledger.counted() == "2 confirmed (2 groups of 3 claims)"
-    assert ledger.summary() == f"{ledger.counted()}; 1 of 1 identities hold"
+    assert ledger.summary() == "2 confirmed (2 groups of 3 claims)"
     assert any("count as one" in remark for remark in ledger.remarks())
-    assert not any("count as one" in remark for remark in Ledger.of(RUN, rows[3:], None).remarks())
+    assert not any("count as one" in remark for remark in Ledger.of(RUN, rows[2:], None).remarks())
+
+
+def test_rates_of_the_calibration_are_summed_over_claims_that_apply():
+    ledger = Ledger.of(
+        RUN, [claim(kind="pattern"), claim(kind="pattern"), claim(regime=Regime(False, "no", applies=False))], None
+    )
+    rated = tuple(replace(row, rates=Rates(inputs=40, violated=1, nulls=1000, null_confirmed=3)) for row in ledger)
+    said = replace(ledger, verdicts=rated).remarks()[-1]
+    assert said.endswith("confirmed on 6 of 2,000 nulls, violated on 2 of 80 inputs in regime")
+    assert replace(ledger, verdicts=rated).json()["claims"][0]["rates"]["null_confirmed"] == 3
 
 
 def test_what_runs_beside_decide_is_counted_in_the_unit_of_the_summary():

@@ -39,7 +39,9 @@ def study(monkeypatch):
 
     first = Claim(tag="own:a", statement="s", regime=lambda e: Regime(True, ""), compare=large, kind="pattern", null=null)
     claims = [first, replace(first, tag="own:b")]
-    made = SimpleNamespace(good=good, flat=flat, claims=lambda: tuple(claims), inputs=lambda: (ss.Inputs("any", "any", good),))
+    made = SimpleNamespace(
+        name="toy", kinds=(), good=good, flat=flat, claims=lambda: tuple(claims), inputs=lambda: (ss.Inputs("any", "any", good),)
+    )
     made.change = lambda: claims.__setitem__(0, replace(first, rules=2))
     monkeypatch.setattr(module, "study_named", lambda name: made)
     return made

@@ -232,30 +232,12 @@ def watched_problems() -> tuple[str, ...]:
     return _watched()[1]
 
 
-def _watched_reading(run: "Run") -> Any:
-    from stagescope.papers.watched import WatchedReading
-
-    return WatchedReading(run)
-
-
-def _watched_views(reading: Any) -> list[Any]:
-    from stagescope.watching.views import watched_views
-
-    return watched_views(reading)
-
-
-def _watched_explained(reading: Any) -> Any:
-    from stagescope.papers.watched import explain
-
-    return explain(reading)
-
-
 _WATCHED = Kind(
     fields=(),
-    read=_watched_reading,
+    read=lambda run: named_object("stagescope.papers.watched:WatchedReading")(run),
     claims=watched_claims,
-    views=_watched_views,
-    explain=_watched_explained,
+    views=lambda reading: named_object("stagescope.watching.views:watched_views")(reading),
+    explain=lambda reading: named_object("stagescope.papers.watched:explain")(reading),
 )
 _SOURCES: Mapping[str, Kind] = {"watched": _WATCHED, "checkpoints": _WATCHED}
 """How runs without a field are read, by the kind of their source. They belong to no paper; other kinds have the free reading."""
