@@ -59,10 +59,10 @@ GIVEN = {
 """Files that a reader or a command makes."""
 
 
-LONG = ("bridges.md", "incremental.md", "linear-icl.md", "markov-icl.md", "own-objective.md", "predict.md", "watch.md")
+SLOW = ("bridges.md", "incremental.md", "linear-icl.md", "markov-icl.md", "own-objective.md", "predict.md", "watch.md")
 """Documents whose blocks take five seconds or more."""
 EXECUTED = [
-    pytest.param(path, marks=pytest.mark.long if path.name in LONG else (), id=path.name)
+    pytest.param(path, marks=pytest.mark.long if path.name in SLOW else (), id=path.name)
     for path in DOCUMENTS
     if path.name in AT_LEAST and path.name != "extending.md"
 ]

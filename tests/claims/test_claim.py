@@ -104,6 +104,7 @@ def test_ledger_json_and_text():
         "elsewhere",
         "cost",
         "over_runs",
+        "rates",
     }
     assert all(set(row) == keys for row in body["claims"])
     assert "1 confirmed, 1 violated" in str(ledger)
@@ -268,9 +269,8 @@ def test_a_group_counts_once():
 
 
 def test_rates_of_the_calibration_are_summed_over_claims_that_apply():
-    ledger = Ledger.of(
-        RUN, [claim(kind="pattern"), claim(kind="pattern"), claim(regime=Regime(False, "no", applies=False))], None
-    )
+    elsewhere = claim(regime=Regime(False, "another kind of run", applies=False))
+    ledger = Ledger.of(RUN, [claim(kind="pattern"), claim(kind="pattern"), elsewhere], None)
     rated = tuple(replace(row, rates=Rates(inputs=40, violated=1, nulls=1000, null_confirmed=3)) for row in ledger)
     said = replace(ledger, verdicts=rated).remarks()[-1]
     assert said.endswith("confirmed on 6 of 2,000 nulls, violated on 2 of 80 inputs in regime")

@@ -154,7 +154,7 @@ def test_check(made, ask):
     assert {"status", "claims"} <= set(found)
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
     keys |= {"kind", "group", "calibrated", "predicted_error", "measured_error", "unit", "error"}
-    keys |= {"rules", "rare", "in_regime", "elsewhere", "cost", "over_runs"}
+    keys |= {"rules", "in_regime", "elsewhere", "cost", "over_runs", "rates"}
     assert all(set(claim) == keys for claim in found["claims"])
     assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
 

@@ -40,7 +40,7 @@ class Verdict:
     Examples:
         >>> verdict = ss.check(snap).verdicts[0]
         >>> verdict.tag, verdict.verdict
-        ('SnS:theorem-1', 'confirmed')
+        ('SnS:theorem-2-distinct', 'confirmed')
     """
 
     tag: str

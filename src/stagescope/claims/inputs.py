@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from stagescope.runs.run import Run
+if TYPE_CHECKING:
+    from stagescope.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Inputs:
 
     name: str
     sentence: str
-    make: Callable[[int], Run]
+    make: "Callable[[int], Run]"
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Ledger:
     Examples:
         >>> ledger = ss.check(snap)
         >>> print(ledger.summary())
-        3 confirmed, 8 inconclusive (11 groups of 13 claims); 3 of 3 identities hold
+        3 confirmed, 8 inconclusive (11 groups of 13 claims)
     """
 
     status: str

@@ -39,7 +39,7 @@ def reproduce(
 
     Examples:
         >>> sorted(ss.study("linear-icl").figures())  # the names of the figures
-        ['cascade', 'heads', 'low-rank', 'merged', 'scale-law', 'separate']
+        ['heads', 'low-rank', 'merged', 'separate']
         >>> [file.name for file in ss.reproduce("linear-icl", "figures", "merged")]
         ['figure-merged.png']
     """

@@ -392,7 +392,7 @@ def check(
 
     Examples:
         >>> print(ss.check(snap).summary())
-        3 confirmed, 8 inconclusive (11 groups of 13 claims); 3 of 3 identities hold
+        3 confirmed, 8 inconclusive (11 groups of 13 claims)
     """
     found = reading(run)
     with found.showing(progress):

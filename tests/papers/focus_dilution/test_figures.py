@@ -23,13 +23,6 @@ NAMES = (
 )
 
 
-@pytest.fixture(autouse=True)
-def two_starts(monkeypatch):
-    """Of the figure of predictions; one is far below where a flow can begin."""
-    monkeypatch.setattr(numbers, "SCALES", (1e-3, 1e-30))
-    monkeypatch.setattr(numbers, "FLOWS", {1e-3: 400.0})
-
-
 def by_preset(found):
     return {panel["preset"]: panel for panel in found["panels"]}
 
@@ -100,12 +93,8 @@ def test_loss_rests_at_the_critical_points():
             assert np.interp(rungs[label]["t"], panel["t"], panel["loss"]) == pytest.approx(rungs[label]["loss"], abs=0.005)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
-def test_figures_are_written_with_their_numbers(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(numbers, "CHAINS", {"ref": numbers.CHAINS["ref"]})
-    monkeypatch.setattr(numbers, "EPS", numbers.EPS[:3])
-    monkeypatch.setattr(numbers, "DELTAS", (1e-3, 2e-3))
+def test_figures_are_written_with_their_numbers(name, tmp_path):
     reproduce(FIGURES[name], tmp_path, QUIET)
     body = json.loads((tmp_path / f"figure-{name}.json").read_text())
     assert body["title"] == FIGURES[name].title

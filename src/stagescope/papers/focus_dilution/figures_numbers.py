@@ -212,17 +212,6 @@ def norms(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
 #
 # `measured` values are those of an independent implementation, from reference.json. The differences stand beside them.
 
-CHAINS: dict[str, dict[str, Any]] = {
-    "ref": {"until": 250.0},
-    "paper": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 450.0},
-    "near-symmetric": {"pi": (0.4, 0.22, 0.2, 0.18), "persistence": 0.6, "until": 750.0},
-    "zipf, 6 tokens": {"pi": (0.4081, 0.2041, 0.1361, 0.102, 0.0816, 0.0681), "persistence": 0.5, "until": 400.0},
-    "3 tokens": {"pi": (0.55, 0.3, 0.15), "persistence": 0.5, "until": 600.0},
-    "5 tokens": {"pi": (0.45, 0.2, 0.15, 0.12, 0.08), "persistence": 0.7, "until": 500.0},
-    "scale 1": {"pi": (0.6, 0.2, 0.12, 0.08), "persistence": 0.5, "scale": 1.0, "until": 1000.0},
-}
-"""Chains whose escape rates are compared, each followed to shortly after E2."""
-
 
 @cache
 def ladder(preset: str) -> Ladder:
