@@ -345,7 +345,7 @@ def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:
     if not isinstance(law, LaggedLoss):
         known = "HeadsLoss, ContentLoss or TransformerLoss"
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
-    return LagCurves(run.time, {name: run.params[name] for name in run.params}, law, compared)
+    return LagCurves(run.time, dict(run.params), law, compared)
 
 
 @dataclass(frozen=True)
@@ -431,4 +431,4 @@ def head_curves(run: Run) -> HeadCurves:
         known = "RegressionLoss, MirrorFlow or RegressionSampled"
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
     mirror = isinstance(law, Regression) and law.mirror
-    return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, mirror)
+    return HeadCurves(run.time, dict(run.params), law.model, mirror)

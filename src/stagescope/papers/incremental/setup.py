@@ -25,7 +25,11 @@ def study_setup(options: IncrementalOptions, seed: int) -> Setup:
         return _regression(options, seed)
     chain, facts = _chain(options)
     names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
-    model = _student(options, chain)
+    sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
+    if options.model == "transformer":
+        model = Transformer(**sizes, **{name: getattr(options, name) for name in OF_TRANSFORMERS})
+    else:
+        model = ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)
     start: tuple[Any, ...] = (_init_seed(options, seed),)
     if options.model != "transformer":
         start = (*start, options.init_scale, *((options.init,) if options.model == "content" else ()))
@@ -81,10 +85,3 @@ def _descent(options: IncrementalOptions) -> Descent:
     attention = {"W" if options.model == "content" else "a": options.rate_attention / options.rate_values}
     rates = {} if options.model == "transformer" else {"V": 1.0, **attention}
     return make_descent(options, rule(options), lr=options.rate_values, rates=rates)
-
-
-def _student(options: IncrementalOptions, chain: LaggedChain) -> PositionalHeads | ContentHeads | Transformer:
-    sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
-    if options.model == "transformer":
-        return Transformer(**sizes, **{name: getattr(options, name) for name in OF_TRANSFORMERS})
-    return ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)

@@ -1,6 +1,5 @@
 """What is measured on heads on a text, and when they acquire one lag after another [ISA:text-stages]."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,7 +74,7 @@ def text_lag_curves(run: Run) -> TextLagCurves:
     law = rebuilt(run.spec["field"])
     if not isinstance(law, TextHeads):
         raise InputError(f"expected a run of TextHeads, got one of {run.spec['field']['type']}")
-    return TextLagCurves(run.time, run.series["loss"], {name: run.params[name] for name in run.params}, law)
+    return TextLagCurves(run.time, run.series["loss"], dict(run.params), law)
 
 
 ACQUIRED = 0.5
@@ -142,7 +141,7 @@ def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stag
     for j, start in enumerate(starts):
         stop = starts[j + 1] if j + 1 < len(starts) else None
         frame = len(heads.time) - 1 if stop is None else heads.frame(stop)
-        facts = {
+        facts: dict[str, Any] = {
             "acquired": [lag for lag, _ in found[:j]],
             "loss_start": float(heads.loss[heads.frame(start)]),
             "loss_end": float(heads.loss[frame]),
@@ -150,14 +149,11 @@ def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stag
             "top_attention": heads.mass[frame].max(axis=1).tolist(),
             "agreement": float(heads.agreement[frame]),
         }
-        made.append(Stage("start" if j == 0 else f"{j} lag{'s' * (j > 1)}", start, stop, _sentence(facts), facts=facts))
+        lags, shares = " ".join(map(str, facts["top_lags"])), " ".join(f"{share:.2f}" for share in facts["top_attention"])
+        loss = f"loss {facts['loss_start']:.4g} to {facts['loss_end']:.4g}"
+        sentence = f"{loss}; at its end top lags {lags} with attention {shares}, agreement {facts['agreement']:.2f}"
+        made.append(Stage("start" if j == 0 else f"{j} lag{'s' * (j > 1)}", start, stop, sentence, facts=facts))
     return tuple(made)
-
-
-def _sentence(facts: Mapping[str, Any]) -> str:
-    lags, shares = " ".join(map(str, facts["top_lags"])), " ".join(f"{share:.2f}" for share in facts["top_attention"])
-    loss = f"loss {facts['loss_start']:.4g} to {facts['loss_end']:.4g}"
-    return f"{loss}; at its end top lags {lags} with attention {shares}, agreement {facts['agreement']:.2f}"
 
 
 @dataclass(frozen=True)
