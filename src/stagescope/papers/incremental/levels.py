@@ -282,8 +282,10 @@ def _levels(process: LaggedChain, targets: int, pad: int, sequences: int, seed: 
         if exact:
             trained = judged = _all_contexts(process)
         else:
-            trained = _sampled_contexts(process, targets, pad, sequences, key(seed, "levels", "fit"))
-            judged = _sampled_contexts(process, targets, pad, PER_FITTED * sequences, key(seed, "levels", "validation"))
+            trained, judged = (
+                Contexts.of(process, process.sample(key(seed, "levels", use), count, targets, pad), process.reach + pad)
+                for use, count in (("fit", sequences), ("validation", PER_FITTED * sequences))
+            )
         arrays = _fit_levels(process, trained, judged)
         if path is not None:
             write_entry(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
@@ -294,10 +296,6 @@ def _levels(process: LaggedChain, targets: int, pad: int, sequences: int, seed: 
     )
     levels = (arrays[name] for name in ("losses", "training", "truncated"))
     return ClassLevels(*levels, bayes=float(arrays["losses"][-1]), fits=tuple(fits), exact=exact)
-
-
-def _sampled_contexts(process: LaggedChain, targets: int, pad: int, sequences: int, draw: np.random.Generator) -> Contexts:
-    return Contexts.of(process, process.sample(draw, sequences, targets, pad), process.reach + pad)
 
 
 def _all_contexts(process: LaggedChain) -> Contexts:

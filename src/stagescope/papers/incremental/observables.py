@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.dynamics.record import LogSpaced, Record
+from stagescope.dynamics.record import LogSpaced
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax, log_sum_exp
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
@@ -108,16 +108,14 @@ def dense(run: Run) -> Run:
         return run
     if "step" in run.series:
         record = LogSpaced(frames=RESOLUTION.steps)
-        return run if np.array_equal(run.step, record.steps(int(run.step[-1]))) else _again(run, record)
-    end = float(run.t[-1])
-    record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
-    same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
-    return run if same else _again(run, record)
-
-
-def _again(run: Run, record: Record) -> Run:
-    """The replay, with the options of the study that made the run; the run itself where the replay passes elsewhere."""
-    again = replay(run, record)
+        same = np.array_equal(run.step, record.steps(int(run.step[-1])))
+    else:
+        end = float(run.t[-1])
+        record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
+        same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
+    if same:
+        return run
+    again = replay(run, record)  # with the options of the study that made the run
     return replace(again, study=run.study, config=run.config) if _same_motion(run, again) else run
 
 

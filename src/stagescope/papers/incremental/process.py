@@ -98,7 +98,8 @@ class GivenFeatures(Features):
     """
 
     matrices: Annotated[
-        tuple[tuple[Numbers, ...], ...], BeforeValidator(lambda value: value.tolist() if isinstance(value, np.ndarray) else value)
+        tuple[tuple[Numbers, ...], ...],
+        BeforeValidator(lambda value: value.tolist() if isinstance(value, np.ndarray) else value),
     ]
 
     @model_validator(mode="after")
@@ -286,12 +287,20 @@ class LaggedChain(Process):
         require_memory("the tables of all lags", remedy, sum(spans), vocab, vocab)
         require_work(f"a chain of {sum(spans):,} lags", "take shorter spans", PER_LAG, sum(spans))
         groups = tuple(tuple(range(first, first + length)) for first, length in zip(starts, near_to_far, strict=True))
+        weights = None
+        if span_weights is not None:  # one row per span
+            rows = tuple(tuple(row) for row in span_weights if not isinstance(row, float | int))
+            shared = tuple(float(value) for value in span_weights if isinstance(value, float | int))
+            weights = (shared,) * len(spans) if shared else rows
+            if (shared and rows) or [len(row) for row in weights] != list(spans):
+                why = f"do not fit spans {spans}; give one weight per lag, once or for each span"
+                raise InputError(f"span weights {span_weights} (--span-weights) {why}")
         return cls(
             vocab=vocab,
             groups=groups[::-1] if reverse else groups,
             importances=tuple(scale * ratio ** (len(spans) - i) for i in range(1, len(spans) + 1)),
             features=RandomFeatures() if features is None else features,
-            weights=_span_weights(spans, span_weights),
+            weights=weights,
         )
 
     @cached_property
@@ -432,19 +441,3 @@ def smaller_tables(groups: int, vocab: int) -> str:
     if affordable(groups, vocab, vocab):
         return "take shorter spans"
     return "take a smaller vocabulary (--vocab)" + (" or fewer groups" if groups > 1 else "")
-
-
-def _span_weights(
-    spans: tuple[int, ...], weights: tuple[float, ...] | tuple[tuple[float, ...], ...] | None
-) -> tuple[tuple[float, ...], ...] | None:
-    """One row of weights per span."""
-    if weights is None:
-        return None
-    rows = tuple(tuple(row) for row in weights if not isinstance(row, float | int))
-    shared = tuple(float(value) for value in weights if isinstance(value, float | int))
-    found = (shared,) * len(spans) if shared else rows
-    if (shared and rows) or [len(row) for row in found] != list(spans):
-        raise InputError(
-            f"span weights {weights} (--span-weights) do not fit spans {spans}; give one weight per lag, once or for each span"
-        )
-    return found

@@ -23,7 +23,19 @@ def study_setup(options: IncrementalOptions, seed: int) -> Setup:
     check_use(options)
     if options.model in FLOWS or options.model == "regression-transformer":
         return _regression(options, seed)
-    chain, facts = _chain(options)
+    facts: dict[str, Any] = {}
+    if options.features is None:
+        features = RandomFeatures(kind=options.feature_kind, seed=options.feature_seed)
+    else:
+        far = options.feature_order == "farthest-first"
+        features = read_features(options.features, reverse=far and not options.reverse)
+        facts["features_digest"] = digest(features.describe())
+    chain = LaggedChain.spans(
+        ratio=options.importance_ratio,
+        span_weights=options.span_weights or None,
+        features=features,
+        **{name: getattr(options, name) for name in ("vocab", "spans", "scale", "stride", "reverse")},
+    )
     names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
     sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
     if options.model == "transformer":
@@ -57,27 +69,6 @@ def _regression(options: IncrementalOptions, seed: int) -> Setup:
     law = MirrorFlow(model=heads) if options.model == "mirror" else RegressionLoss(model=heads)
     flow = make_flow(options)
     return Setup(what=law, params=heads.init(*start), dynamics=flow, until=options.until, record=make_record(options))
-
-
-def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
-    facts: dict[str, Any] = {}
-    if options.features is None:
-        features = RandomFeatures(kind=options.feature_kind, seed=options.feature_seed)
-    else:
-        far = options.feature_order == "farthest-first"
-        features = read_features(options.features, reverse=far and not options.reverse)
-        facts["features_digest"] = digest(features.describe())
-    chain = LaggedChain.spans(
-        vocab=options.vocab,
-        spans=options.spans,
-        ratio=options.importance_ratio,
-        scale=options.scale,
-        stride=options.stride,
-        reverse=options.reverse,
-        span_weights=options.span_weights or None,
-        features=features,
-    )
-    return chain, facts
 
 
 def _descent(options: IncrementalOptions) -> Descent:

@@ -34,8 +34,7 @@ def compute(progress: Progress, seeds: int = 3) -> Numbers:
                 "levels": curves.levels.tolist(),
             }
         )
-    information = {name: getattr(found, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(found.order)}
-    return {"corpus": "topics", "runs": rows, "information": information}
+    return {"corpus": "topics", "runs": rows, "information": found.facts}
 
 
 def draw(found: Numbers) -> "Drawing":

@@ -106,32 +106,21 @@ def acquired(heads: LagHeads) -> tuple[tuple[int, float], ...]:
     return tuple(sorted(((lag, when) for lag, when in found if when is not None), key=lambda pair: pair[1]))
 
 
-def _event(heads: LagHeads, lag: int) -> Event:
-    """When a lag was acquired; the interval is from the spacing of records and the noise of batches in the run."""
-    best = heads.mass[:, :, lag - 1].max(axis=1)
-    error = TWO_SIDED * flutter(heads.time, best)
-    return crossing(heads.time, best, ACQUIRED, True, error=error, how=f"a head gives lag {lag} half of its attention")
-
-
 def detect(heads: LagHeads, *, clock: str, status: str) -> Stages:
     """Events t1, t2, ...: when the first, the second, ... lag was acquired; at most as many as heads and as lags."""
-    found = acquired(heads)
-    names = [f"t{j}" for j in range(1, min(heads.mass.shape[1:]) + 1)]
-    events = {name: Event.missing() for name in names}
-    events |= {f"t{j}": _event(heads, lag) for j, (lag, _) in enumerate(found, start=1)}
-    notes = {f"t{j}": f"lag {lag}" for j, (lag, _) in enumerate(found, start=1)}
-    rest = _not_acquired(heads, {lag for lag, _ in found})
+    found, best = acquired(heads), heads.mass.max(axis=1)
+    events, notes = {f"t{j}": Event.missing() for j in range(1, min(heads.mass.shape[1:]) + 1)}, {}
+    for j, (lag, _) in enumerate(found, start=1):  # intervals are from the spacing of records and the noise of batches in the run
+        how, share = f"a head gives lag {lag} half of its attention", best[:, lag - 1]
+        error = TWO_SIDED * flutter(heads.time, share)
+        events[f"t{j}"] = crossing(heads.time, share, ACQUIRED, True, error=error, how=how)
+        notes[f"t{j}"] = f"lag {lag}"
+    rest, most, taken = "every lag was acquired", best.max(axis=0), {lag for lag, _ in found}
+    if others := [lag for lag in range(1, len(most) + 1) if lag not in taken]:
+        lag = max(others, key=lambda one: most[one - 1])
+        rest = f"no other lag had {ACQUIRED:g} of a head's attention; lag {lag} had the most, {most[lag - 1]:.2f}"
     notes |= {name: rest for name, event in events.items() if event.time is None}
     return Stages.of(status, clock, events, _stages(heads, found), notes)
-
-
-def _not_acquired(heads: LagHeads, taken: set[int]) -> str:
-    best = heads.mass.max(axis=(0, 1))
-    others = [lag for lag in range(1, len(best) + 1) if lag not in taken]
-    if not others:
-        return "every lag was acquired"
-    lag = max(others, key=lambda one: best[one - 1])
-    return f"no other lag had {ACQUIRED:g} of a head's attention; lag {lag} had the most, {best[lag - 1]:.2f}"
 
 
 def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stage, ...]:
