@@ -12,14 +12,14 @@ from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
 from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, flows, many_positions, small_logits
-from stagescope.papers.incremental.evidence import LADDER, Curve, Evidence
+from stagescope.papers.incremental.evidence import LADDER, Curve, Evidence, not_applicable, undecided
 from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
 
 
 def on_the_ladder(evidence: Evidence) -> Regime:
     """The regime of the ladder of levels."""
     if len(evidence.task.gains) == 1:
-        return Regime(False, "there is one group: a ladder needs two", applies=False)
+        return not_applicable("there is one group: a ladder needs two")
     failed = evidence.failures().values()
     words = "single lags" if evidence.task.span == 1 else f"spans of up to {evidence.task.span} lags"
     return Regime(not failed, "; ".join(failed) or f"distinct importances, {words}")
@@ -28,9 +28,9 @@ def on_the_ladder(evidence: Evidence) -> Regime:
 def several_heads(evidence: Evidence) -> Regime:
     """The same for at least two heads that start alike, and at least two groups."""
     if evidence.task.heads == 1:
-        return Regime(False, "there is one head", applies=False)
+        return not_applicable("there is one head")
     if len(evidence.task.gains) == 1:
-        return Regime(False, "there is one group: heads cannot compete or divide groups", applies=False)
+        return not_applicable("there is one group: heads cannot compete or divide groups")
     base, apart = on_the_ladder(evidence), evidence.unlike(LADDER.alike_at_start).values()
     if apart:
         return Regime(False, "; ".join(apart if base.holds else [base.sentence, *apart]))
@@ -40,7 +40,7 @@ def several_heads(evidence: Evidence) -> Regime:
 def parts(evidence: Evidence) -> Regime:
     """Heads that differ at the start: those that are exactly equal stay so."""
     if evidence.identical and evidence.task.heads > 1:
-        return Regime(False, "heads start exactly equal and stay so", applies=False)
+        return not_applicable("heads start exactly equal and stay so")
     return on_the_ladder(evidence)
 
 
@@ -60,7 +60,7 @@ def _plateaus(evidence: Evidence) -> Comparison:
     """
     found = evidence.rests
     if not found:
-        return Comparison(0.0, None, evidence.tolerance, None, evidence.no_rest(), unit=SHARE)
+        return undecided(0.0, evidence.tolerance, evidence.no_rest(), SHARE)
     rows, shown = [], []
     for plateau in found:
         gap, error = evidence.gap(plateau)
@@ -90,18 +90,18 @@ def _order(evidence: Evidence) -> Comparison:
     """
     expected = "in order of importance"
     if evidence.learned is None:
-        return Comparison(expected, None, "order", None, "the learned shares of features are not known for this model")
+        return undecided(expected, "order", "the learned shares of features are not known for this model")
     when = [_acquired(evidence, share) for share in evidence.learned.T]
     shown = ", ".join(f"{i}: {event}" for i, event in enumerate(when, start=1))
     most = "shares of the true maps at the end " + " ".join(f"{top:.2f}" for top in evidence.learned[-1])
     known = [event for event in when if event.state == "reached"]
     if any(event.state == "at the start" for event in when):
-        return Comparison(expected, None, "order", None, f"a feature is there at the start ({shown})")
+        return undecided(expected, "order", f"a feature is there at the start ({shown})")
     if len(known) < 2:
         few = f"fewer than two features were acquired ({shown}): {most}, {ACQUIRED:g} is needed"
         if evidence.reached > len(known):  # a loss may descend the ladder without the true maps
             few += f"; t_{evidence.reached} was passed nevertheless: other maps can predict as the class does"
-        return Comparison(expected, None, "order", None, few)
+        return undecided(expected, "order", few)
     reason = f"features are half learned at {evidence.run.clock} = {shown}; {most}"
     ends = [(event.low or 0.0, event.high or 0.0) if event.state == "reached" else (np.inf, np.inf) for event in when]
     if any(later[1] < earlier[0] for i, earlier in enumerate(ends) for later in ends[i + 1 :]):
@@ -124,7 +124,7 @@ def _acquired(evidence: Evidence, share: np.ndarray) -> Event:
 
 def _predicts(evidence: Evidence) -> Regime:
     if not evidence.task.predicts:
-        return Regime(False, "a regression flow predicts no tokens", applies=False)
+        return not_applicable("a regression flow predicts no tokens")
     return on_the_ladder(evidence)
 
 
@@ -132,11 +132,11 @@ def _nearest(evidence: Evidence) -> Comparison:
     """P1: on plateau j the class nearest by KL(F_j || model) is j."""
     found, wanted = evidence.rests, "class = stage"
     if not found:
-        return Comparison(wanted, None, "exact", None, evidence.no_rest())
+        return undecided(wanted, "exact", evidence.no_rest())
     frames = {p.j: evidence.frame(p.t) for p in found}
     classes = {j: evidence.heads.nearest(frame) for j, frame in frames.items()}
     if None in classes.values():
-        return Comparison(wanted, None, "exact", None, "divergences from the classes are not known for this model")
+        return undecided(wanted, "exact", "divergences from the classes are not known for this model")
     sure = {j: evidence.heads.clear(frame) for j, frame in frames.items()}
     shown = ", ".join(f"plateau {j}: class {near}{'' if sure[j] else ' (not clear)'}" for j, near in classes.items())
     wrong = any(sure[j] and j != near for j, near in classes.items())
@@ -146,7 +146,7 @@ def _nearest(evidence: Evidence) -> Comparison:
 
 def _ordered(evidence: Evidence) -> Regime:
     if evidence.task.reachable < 2:
-        return Regime(False, "there is one head or one group: only one feature can be learned", applies=False)
+        return not_applicable("there is one head or one group: only one feature can be learned")
     return parts(evidence)
 
 
@@ -192,7 +192,7 @@ def _competition(evidence: Evidence) -> Comparison:
     plateau = next((p for p in evidence.rests if p.j == 1), None)
     if plateau is None:
         why = evidence.no_rest() if not evidence.rests else "the run does not rest on plateau 1"
-        return Comparison("> 0", None, 0.0, None, why, unit=ATTENTION)
+        return undecided("> 0", 0.0, why, ATTENTION)
     frame, mass = evidence.frame(plateau.t), evidence.heads.mass
     first, now, error = mass[0], mass[frame], evidence.change(frame, mass)
     gained = (now - first) / np.maximum(1 - first, 1e-12)
@@ -221,7 +221,7 @@ def _cooperation(evidence: Evidence) -> Comparison:
     plateau, onset = evidence.rested(last) if evidence.reached >= last else None, evidence.heads.onset
     if plateau is None:
         why = f"the run does not rest on plateau {last}: heads have not divided the groups yet"
-        return Comparison(last, None, "all", None, why, unit=unit)
+        return undecided(last, "all", why, unit)
     frame = evidence.frame(plateau.t)
     error = evidence.change(frame, evidence.heads.shares)
     owners = evidence.heads.owners(frame, error)
@@ -242,7 +242,7 @@ def _cooperation(evidence: Evidence) -> Comparison:
 
 def _equal_ladder(evidence: Evidence) -> Regime:
     if not evidence.identical or evidence.task.heads == 1:
-        return Regime(False, "heads do not start exactly equal, or there is one head", applies=False)
+        return not_applicable("heads do not start exactly equal, or there is one head")
     return on_the_ladder(evidence)
 
 
@@ -252,7 +252,7 @@ def _stays(evidence: Evidence) -> Comparison:
     plateau = evidence.rested(1) if evidence.reached else None
     if first is None or end < EQUAL.stay * first or (plateau is None and evidence.reached == 1):
         why = f"the run ends before {EQUAL.stay:g} t_1, or does not rest"
-        return Comparison(0.0, None, limit, None, "t_1 was not reached" if first is None else why, unit=SHARE)
+        return undecided(0.0, limit, "t_1 was not reached" if first is None else why, SHARE)
     gap = float((evidence.heads.loss[-1] - evidence.levels[1]) / evidence.steps[0])
     error = 0.0 if plateau is None else evidence.gap(plateau)[1]
     reason = f"the last loss is {gap:+.2%} of the step from level 1 at {evidence.run.clock} = {end:.4g}, {end / first:.0f} t_1"
@@ -311,7 +311,7 @@ def _first(evidence: Evidence) -> Comparison:
     """P6: t_1 against its closed form."""
     forms, event, limit = evidence.task.forms, evidence.heads.crossings[0], TIMES.first
     if forms is None or event.time is None or event.low is None:
-        return Comparison("-", None, limit, None, "t_1 was not reached" if forms else "there is no closed form", unit="t")
+        return undecided("-", limit, "t_1 was not reached" if forms else "there is no closed form", "t")
     reason = f"t_1 measured/predicted {event.time / forms.first_time:.3f}"
     errors: Any = {"predicted_error": forms.first_error, "measured_error": event.time - event.low}
     return agreement(forms.first_time, event.time, limit * forms.first_time, reason, **errors, unit="t")
@@ -332,7 +332,7 @@ def _clock(evidence: Evidence) -> Comparison:
     """
     limit, make = evidence.clock.tolerance if evidence.clock else 0.0, evidence.companions.flow
     if make is None:
-        return Comparison(1.0, None, limit, None, "this run has no flow to compare with", unit=OF_FLOW)
+        return undecided(1.0, limit, "this run has no flow to compare with", OF_FLOW)
     end, flow = float(evidence.time[-1]), make(TIMES.longer * float(evidence.time[-1]))
     model = Curve(evidence.time, evidence.heads.loss, evidence.levels)
     ratios, errors, late, shown, unseen = [], [], False, [], []
@@ -353,7 +353,7 @@ def _clock(evidence: Evidence) -> Comparison:
     left = departure(model, flow)
     where = "the model does not leave the flow" if left is None else f"the model leaves the flow at {left:.4g}"
     if not ratios:
-        return Comparison(1.0, None, limit, None, f"model and flow have no transition in common; {where}", unit=OF_FLOW)
+        return undecided(1.0, limit, f"model and flow have no transition in common; {where}", OF_FLOW)
     at = int(np.argmax(np.abs(np.array(ratios) - 1)))
     worst, error = float(ratios[at]), float(errors[at])
     wide = evidence.clock.error if evidence.clock else 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.landscape.spectrum import spectrum
-from stagescope.papers.incremental.evidence import Evidence
+from stagescope.papers.incremental.evidence import Evidence, not_applicable, undecided
 from stagescope.papers.incremental.regression import RegressionForms, noises, wkb_times
 from stagescope.papers.incremental.regression_paths import has_room, head_deviations, parting_times
 from stagescope.papers.incremental.study import FLOWS, IncrementalOptions
@@ -30,11 +30,6 @@ def _different(config: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping
     return {name: value for name, value in changes.items() if config.get(name) != value} or None
 
 
-def _flow(evidence: Evidence) -> str:
-    model = evidence.config["model"] if evidence.config else ""
-    return model if model in FLOWS else "mirror"
-
-
 def _gains(evidence: Evidence, largest: float) -> tuple[float, ...]:
     """The importances of the run, scaled."""
     gains = evidence.task.gains
@@ -43,7 +38,8 @@ def _gains(evidence: Evidence, largest: float) -> tuple[float, ...]:
 
 def many_positions(evidence: Evidence) -> Mapping[str, Any] | None:
     """A flow of the same heads and importances over 400 positions, with g_1 >= 2 H: t_1 has its closed form to 4 %."""
-    heads, model = evidence.task.heads, _flow(evidence)
+    heads, model = evidence.task.heads, evidence.config["model"] if evidence.config else ""
+    model = model if model in FLOWS else "mirror"
     gains = _gains(evidence, max(evidence.task.gains[0], 2.0 * heads))
     until = 3 * RegressionForms(gains, 400, heads, mirror=model == "mirror").first_time
     return _changed(
@@ -137,7 +133,7 @@ def flows(evidence: Evidence) -> Regime:
     """The regression flow at equal rates from V = 0 and small logits."""
     forms = evidence.task.forms
     if forms is None:
-        return Regime(False, "this run is no regression flow", applies=False)
+        return not_applicable("this run is no regression flow")
     kinds = (
         (evidence.run.spec["dynamics"]["type"] == "GradientFlow", "the run is no flow"),
         (set(evidence.rates.values()) == {1.0}, "the rates of the blocks are not 1"),
@@ -154,11 +150,11 @@ def leaving(evidence: Evidence) -> Regime:
     if not base.applies or forms is None:
         return base
     if evidence.identical:
-        return Regime(False, "heads start exactly equal and do not part", applies=False)
+        return not_applicable("heads start exactly equal and do not part")
     stuck = _stuck(forms.heads, len(forms.gains))
     if stuck is None and forms.gains[0] == forms.gains[1]:
         stuck = f"g_1 = g_2 = {forms.gains[0]:g}: the closed forms need a second gain below the first"
-    return base if stuck is None else Regime(False, stuck, applies=False)
+    return base if stuck is None else not_applicable(stuck)
 
 
 def _stuck(heads: int, groups: int) -> str | None:
@@ -172,13 +168,11 @@ def _moving(evidence: Evidence) -> Regime:
     """Heads on a flow time that can leave plateau 1."""
     stuck = _stuck(evidence.task.heads, len(evidence.task.gains))
     if stuck is not None:
-        return Regime(False, stuck, applies=False)
+        return not_applicable(stuck)
     if evidence.companions.equal is None:
-        return Regime(
-            False, "this run has no flow time, or its model no reduction to one head, to compare rates with", applies=False
-        )
+        return not_applicable("this run has no flow time, or its model no reduction to one head, to compare rates with")
     if evidence.identical:
-        return Regime(False, "heads start exactly equal and do not part", applies=False)
+        return not_applicable("heads start exactly equal and do not part")
     failed = [*(evidence.failures(noisy=False) | evidence.unlike(ESCAPE.nearly_equal)).values(), *_no_room(evidence)]
     return Regime(not failed, "; ".join(failed) or "flow time, heads alike at the start")
 
@@ -239,7 +233,7 @@ def _parting(evidence: Evidence) -> Comparison:
     if evidence.reached == 0 or found is None or equal is None:
         noise = f"the difference of heads does not grow {ESCAPE.growth:g}-fold on plateau 1 while it is small: no growth fit"
         why = "heads start exactly equal" if evidence.identical else noise
-        return Comparison("-", None, ESCAPE.parting, None, "t_1 was not reached" if evidence.reached == 0 else why)
+        return undecided("-", ESCAPE.parting, "t_1 was not reached" if evidence.reached == 0 else why)
     times = found.thirds(evidence.time)
     heads = evidence.task.heads  # the H fastest rates of the spectrum at equal heads
     spectra = [spectrum(evidence.law, equal.at(when), heads, evidence.rates).rates for when in times]
@@ -265,7 +259,7 @@ def _form(evidence: Evidence) -> Comparison:
     forms, found = evidence.task.forms, rise(evidence)
     if forms is None or evidence.reached == 0 or found is None:
         why = "t_1 was not reached" if evidence.reached == 0 else f"heads do not part {ESCAPE.growth:g}-fold on plateau 1"
-        return Comparison("-", None, ESCAPE.parting, None, why, unit=PER_TIME)
+        return undecided("-", ESCAPE.parting, why, PER_TIME)
     model, times = evidence.law.model, found.thirds(evidence.time)
     frames = [evidence.frame(when) for when in times]
     attention = model.attention({name: evidence.run.params[name][frames] for name in evidence.run.params}).mean(axis=1)
@@ -345,7 +339,7 @@ def _slope(evidence: Evidence) -> Comparison:
     """P4: sqrt(t_2) against ln(1/sigma), of the run and companion flows."""
     forms, found = evidence.task.forms, escapes(evidence)
     if forms is None or found is None:
-        return Comparison("-", None, NOISES.slope, None, _no_escape(evidence), unit="sqrt(t)")
+        return undecided("-", NOISES.slope, _no_escape(evidence), "sqrt(t)")
     off = found.slope / forms.escape_slope
     shown, sizes = ", ".join(f"{when:.4g}" for when in found.when), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
     reason = f"t_2 = {shown} at noise {sizes} on the logits, the run's first: slope measured/predicted {off:.3f}"
@@ -359,10 +353,10 @@ def _wkb(evidence: Evidence) -> Comparison:
     """P5: t_2 at two other noises, calibrated at the run's own."""
     found = escapes(evidence)
     if found is None:
-        return Comparison(1.0, None, NOISES.wkb, None, _no_escape(evidence), unit="t_2")
+        return undecided(1.0, NOISES.wkb, _no_escape(evidence), "t_2")
     ratios = (found.predicted / found.when)[1:]
     if not np.isfinite(ratios).all():
-        return Comparison(1.0, None, NOISES.wkb, None, "the companion run of equal heads ends before the escape", unit="t_2")
+        return undecided(1.0, NOISES.wkb, "the companion run of equal heads ends before the escape", "t_2")
     worst = float(ratios[np.argmax(np.abs(ratios - 1))])
     shown = " and ".join(f"{ratio:.3f}" for ratio in ratios)
     first, *others = (f"{sigma:.2g}" for sigma in found.sigmas)
@@ -383,12 +377,12 @@ def _one_path(evidence: Evidence) -> Comparison:
     """t_2 at the run's noise and at two others, all from one path of equal heads that start from uniform attention."""
     found = escapes(evidence)
     if found is None:
-        return Comparison(1.0, None, NOISES.one_path, None, _no_escape(evidence), unit="t_2")
+        return undecided(1.0, NOISES.one_path, _no_escape(evidence), "t_2")
     _, apart, size = head_deviations(evidence.run.at(0))
     sizes = size + np.log(found.sigmas / found.sigmas[0])
     predicted = parting_times(evidence.law, apart, sizes, 10 * float(found.when.max()))
     if any(each.t is None for each in predicted):
-        return Comparison(1.0, None, NOISES.one_path, None, "heads do not part on the path of equal heads", unit="t_2")
+        return undecided(1.0, NOISES.one_path, "heads do not part on the path of equal heads", "t_2")
     ratios = np.array([float(each.t or np.nan) for each in predicted]) / found.when
     worst = int(np.argmax(np.abs(ratios - 1)))
     error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(found.when[worst])

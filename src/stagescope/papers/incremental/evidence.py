@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.detect.levels import Plateau, no_ladder, noise_near, transitions
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import evolve
@@ -28,6 +29,16 @@ from stagescope.papers.rebuild import ended, rebuilt
 from stagescope.params import Params
 from stagescope.runs.run import Run
 from stagescope.spec import build
+
+
+def not_applicable(sentence: str) -> Regime:
+    """The claim is about other runs."""
+    return Regime(False, sentence, applies=False)
+
+
+def undecided(predicted: Any, tolerance: Any, reason: str, unit: str | None = None) -> Comparison:
+    """Nothing was measured."""
+    return Comparison(predicted, None, tolerance, None, reason, unit=unit)
 
 
 @dataclass(frozen=True)
@@ -379,18 +390,24 @@ def _equal_flow(run: Run, law: Any, until: float | None) -> EqualHeads:
     """Equal heads by the exact reduction to one head [ISA:symmetric]."""
     small = type(law)(model=law.model.symmetric())
     start = {name: np.mean(run.params[name][0], axis=0, keepdims=True) for name in run.params}
-    made = _moved(run, small, start, build(run.spec["dynamics"]), until)
-    params = {name: np.repeat(made.params[name], law.model.heads, axis=1) for name in made.params}
+    made, params = _moved(run, small, start, build(run.spec["dynamics"]), until, law.model.heads)
     return EqualHeads(made.time, small.model.losses(made.params), params)
 
 
-def _moved(run: Run, law: Any, start: Params, dynamics: Any, until: float | None) -> Run:
-    """The motion of one head: at the steps of the run for a descent; for a flow to `until`, or to the run's end at its frames."""
+def _moved(
+    run: Run, law: Any, start: Params, dynamics: Any, until: float | None, heads: int
+) -> tuple[Run, dict[str, np.ndarray]]:
+    """The motion of one head: at the steps of the run for a descent; for a flow to `until`, or to the run's end at its frames.
+
+    Moreover its parameters, repeated for all heads.
+    """
     if isinstance(dynamics, Descent):
-        record = AtTimes(at=tuple(run.step[1:].astype(float).tolist()))
-        return ended(evolve(law, start, dynamics, record=record, progress=False))
-    record = AtTimes(at=tuple(run.time[1:].tolist())) if until is None else _log_spaced(until)
-    return ended(evolve(law, start, dynamics, until=until or float(run.time[-1]), record=record, progress=False))
+        record, until = AtTimes(at=tuple(run.step[1:].astype(float).tolist())), None
+    else:
+        record = AtTimes(at=tuple(run.time[1:].tolist())) if until is None else _log_spaced(until)
+        until = until or float(run.time[-1])
+    made = ended(evolve(law, start, dynamics, until=until, record=record, progress=False))
+    return made, {name: np.repeat(made.params[name], heads, axis=1) for name in made.params}
 
 
 def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | None) -> EqualHeads:
@@ -403,8 +420,7 @@ def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | No
     start = {"a": np.mean(run.params["a"][0], axis=0, keepdims=True), "V": np.sum(run.params["V"][0], axis=0, keepdims=True)}
     dynamics = build(run.spec["dynamics"])
     rates = {"a": dynamics.rates.get("a", 1.0) / heads, "V": dynamics.rates.get("V", 1.0) * heads}
-    made = _moved(run, one, start, dynamics.model_copy(update={"rates": rates}), until)
-    params = {name: np.repeat(made.params[name], heads, axis=1) for name in made.params}
+    made, params = _moved(run, one, start, dynamics.model_copy(update={"rates": rates}), until, heads)
     return EqualHeads(made.time, np.asarray(made.series["loss"]), {"a": params["a"], "V": params["V"] / heads})
 
 
@@ -450,7 +466,13 @@ def clock(run: Run) -> Clock | None:
     if law.model.targets > 1 or any(len(group) > 1 for group in law.process.groups) or not law.process.disjoint:
         return None
     # root mean square of the true logits for uniform tokens: sqrt(sum_i |beta_i A_i|^2)/d
-    size, skew = float(np.linalg.norm(law.process.matrices)) / law.process.vocab, _skew(law)
+    matrices, root = law.process.matrices, np.sqrt(law.process.vocab)
+    size = float(np.linalg.norm(matrices)) / law.process.vocab
+    # largest cosine between two features, or between one and a matrix of equal rows or columns
+    unit = matrices / np.linalg.norm(matrices, axis=(1, 2), keepdims=True)
+    overlaps = np.abs(np.einsum("iyx,jyx->ij", unit, unit) - np.eye(len(unit)))
+    means = [np.linalg.norm(unit.sum(axis=axis), axis=1) / root for axis in (1, 2)]
+    skew = float(max(overlaps.max(), *(mean.max() for mean in means)))
     kinds += [
         (
             size**2 <= CLOCK.softmax / 2,
@@ -464,11 +486,3 @@ def clock(run: Run) -> Clock | None:
 def _clock(kinds: list[tuple[bool, str]], sentence: str, tolerance: float, error: float = 0.0) -> Clock:
     failed = [why for good, why in kinds if not good]
     return Clock(not failed, "; ".join(failed) or sentence, tolerance, error)
-
-
-def _skew(law: HeadsLoss) -> float:
-    """Largest cosine between two features, or between one and a matrix of equal rows or columns."""
-    unit = law.process.matrices / np.linalg.norm(law.process.matrices, axis=(1, 2), keepdims=True)
-    overlaps = np.abs(np.einsum("iyx,jyx->ij", unit, unit) - np.eye(len(unit)))
-    means = [np.linalg.norm(unit.sum(axis=axis), axis=1) / np.sqrt(law.process.vocab) for axis in (1, 2)]
-    return float(max(overlaps.max(), *(mean.max() for mean in means)))

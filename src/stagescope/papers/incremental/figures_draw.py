@@ -28,14 +28,9 @@ def divergences(numbers: Numbers) -> Drawing:
     return _headline(drawing, numbers)
 
 
-def attention(numbers: Numbers) -> Drawing:
-    """Attention of the first run."""
-    return _attention(numbers, numbers["panels"][0])
-
-
 def attention_of_last(numbers: Numbers) -> Drawing:
     """Attention of the last run."""
-    return _attention(numbers, numbers["panels"][-1])
+    return attention(numbers, -1)
 
 
 def inits_and_ratios(numbers: Numbers) -> Drawing:
@@ -127,8 +122,9 @@ def _divergence(axis: Any, numbers: Numbers) -> None:
     axis.legend(loc="upper right", ncols=2)
 
 
-def _attention(numbers: Numbers, panel: Numbers) -> Drawing:
-    """Attention by lag at some moments, and the mass of each head on each group over time."""
+def attention(numbers: Numbers, place: int = 0) -> Drawing:
+    """Attention of one run, the first: by lag at some moments, and the mass of each head on each group over time."""
+    panel = numbers["panels"][place]
     step = np.array(panel["step"])
     moments = np.geomspace(max(step[-1] * 0.06, 1), step[-1], 4)  # at equal ratios of the step, up to the end
     frames = sorted({int(np.argmin(np.abs(step - moment))) for moment in moments})
@@ -163,9 +159,6 @@ def heads_by_lag(axis: Any, attention: list[list[float]], groups: list[list[int]
     heads, reach = lags.shape
     image = axis.imshow(lags, aspect="auto", cmap=colour_map(), vmin=0, vmax=1, extent=(0.5, reach + 0.5, heads + 0.5, 0.5))
     axis.grid(visible=False)
-    axis.set_yticks(range(1, heads + 1))
-    axis.set_xticks(range(1, reach + 1, 1 if reach <= 8 else 2))
-    axis.set(xlabel="lag", ylabel="head")
     shared = len({lag for group in groups for lag in group}) < sum(map(len, groups))
     axis.set_title(title, pad=20 if shared else 13)  # above the bars
     for place, group in enumerate(groups):
@@ -173,7 +166,8 @@ def heads_by_lag(axis: Any, attention: list[list[float]], groups: list[list[int]
         ends = [group[0] - 0.42, group[-1] + 0.42]
         bar = {"lw": 2.5, "solid_capstyle": "butt", "clip_on": False, "transform": axis.get_xaxis_transform()}
         axis.plot(ends, [height, height], color=COLORS[place], **bar)
-    axis.set(xlim=(0.5, reach + 0.5), ylim=(heads + 0.5, 0.5))
+    ticks = {"xticks": range(1, reach + 1, 1 if reach <= 8 else 2), "yticks": range(1, heads + 1)}
+    axis.set(**ticks, xlabel="lag", ylabel="head", xlim=(0.5, reach + 0.5), ylim=(heads + 0.5, 0.5))
     return image
 
 
@@ -184,8 +178,7 @@ def _level(axis: Any, level: float, name: str) -> None:
 
 
 def _steps(axis: Any) -> None:
-    axis.set_xlabel("step")
-    axis.set_xlim(left=0)
+    axis.set(xlabel="step", xlim=(0, None))
 
 
 def _published_label(axis: Any, comparable: bool, text: str = "published") -> None:
@@ -266,7 +259,10 @@ def stopping_rules(numbers: Numbers) -> Drawing:
     _classes(axes[1, 1], numbers)
     _gains(axes[1, 2], numbers)
     for axis in axes[1]:
-        _log_sizes(axis, [entry["sequences"] for entry in numbers["summary"]])
+        axis.set(xscale="log", xlabel="training sequences N")
+        axis.xaxis.set_major_locator(FixedLocator([entry["sequences"] for entry in numbers["summary"]]))
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     drawing.suptitle(stopping_headline(numbers["summary"]), x=0.01, ha="left")
     return drawing
 
@@ -295,8 +291,7 @@ def _stopping_curves(axis: Any, panel: Numbers, levels: list[float]) -> None:
         if beyond:
             text = f"{stop['loss']:.1f} ↑"
             axis.annotate(text, (stop["step"], height), (0, -7), textcoords="offset points", ha="center", va="top", fontsize=8)
-    axis.set(xscale="log", xlabel="step", ylim=(0, top))
-    axis.set_title(f"N = {panel['sequences']} training sequences")
+    axis.set(xscale="log", xlabel="step", ylim=(0, top), title=f"N = {panel['sequences']} training sequences")
 
 
 def _losses(axis: Any, numbers: Numbers) -> None:
@@ -308,11 +303,10 @@ def _losses(axis: Any, numbers: Numbers) -> None:
         axis.plot(sizes, means, **{**thin, "ms": 0.6 * style["ms"], "lw": 1.3}, label=NAMES[name])
         axis.fill_between(sizes, ranges[:, 0], ranges[:, 1], color=style["color"], alpha=0.12, lw=0)
     axis.axhline(numbers["levels"][-1], color=GREY, lw=0.8, ls="--", zorder=0)
-    axis.set(yscale="log", ylabel="loss to the true law (mean, range)")
+    axis.set(yscale="log", ylabel="loss to the true law (mean, range)", title="what a stop costs (dashed: Bayes)")
     axis.yaxis.set_major_locator(FixedLocator([0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8]))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_title(r"what a stop costs (dashed: Bayes)")
     _legend_below(axis)
 
 
@@ -331,13 +325,10 @@ def _classes(axis: Any, numbers: Numbers) -> None:
     for ridge, look in zip(ridges, looks, strict=True):
         axis.plot([], [], ls="", **look, label=rf"best likelihood fit $j^*$, ridge {float(ridge):.0e}".replace("e-0", "e-"))
     classes = len(numbers["levels"]) - 1
-    axis.set_yticks(range(classes + 1))
-    axis.set_ylim(-0.5, classes + 0.4)
     for j in range(classes + 1):
         axis.axhspan(j - 0.36, j + 0.18, color=GREY, alpha=0.08, lw=0)
     axis.grid(visible=False)
-    axis.set(ylabel="class j")
-    axis.set_title("which class it is (one mark a run)")
+    axis.set(ylabel="class j", yticks=range(classes + 1), ylim=(-0.5, classes + 0.4), title="which class it is (one mark a run)")
     _legend_below(axis)
 
 
@@ -352,19 +343,11 @@ def _gains(axis: Any, numbers: Numbers) -> None:
         axis.plot(sizes, np.maximum(above, 1e-4), **style, ms=4, lw=1.3, label=label)
     ranges = np.maximum([entry["stop_gain_range"] for entry in summary], 1e-4)
     axis.fill_between(sizes, ranges[:, 0], ranges[:, 1], color=STYLES["end"]["color"], alpha=0.12, lw=0)
-    axis.set(yscale="log", ylabel="loss above that of the best frame")
-    axis.set_ylim(0.8e-4, 60)
-    axis.set_title("what each rule misses (below 1e-4: at 1e-4)")
+    title = "what each rule misses (below 1e-4: at 1e-4)"
+    axis.set(yscale="log", ylabel="loss above that of the best frame", ylim=(0.8e-4, 60), title=title)
     _legend_below(axis)
 
 
 def _legend_below(axis: Any) -> None:
     """Under the axis: how much room curves leave inside depends on the task."""
     axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False)
-
-
-def _log_sizes(axis: Any, sizes: list[int]) -> None:
-    axis.set(xscale="log", xlabel="training sequences N")
-    axis.xaxis.set_major_locator(FixedLocator(sizes))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -1,7 +1,7 @@
 """Numbers of the paper's figures: published values, runs and trials, and the distances between them."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -239,17 +239,15 @@ def _trials() -> Trials:
 TRIALS = _trials()
 
 
-def minimal(progress: Progress) -> Numbers:
-    """Figure 1."""
-    found = panels((TRIALS.minimal,), progress)[0]
-    loss = by_step("figure-1-loss")
-    return _one_run(found, {"loss": loss, "kl_teachers": by_step("figure-1-kl")}, _aligned(found, loss))
+def _of_one_run(trial_name: str, targets: Mapping[str, str], more: Callable[[Panel], Numbers]) -> Callable[[Progress], Numbers]:
+    """A figure of one run: each curve is compared at the steps of a published one, given by name."""
 
+    def numbers(progress: Progress) -> Numbers:
+        found = panels((getattr(TRIALS, trial_name),), progress)[0]
+        compared = {name: _compared(found, name, by_step(figure)) for name, figure in targets.items()}
+        return _with_note({"panels": [found], "compared": compared, **more(found)})
 
-def one_layer(progress: Progress) -> Numbers:
-    """Figures 2 and 3."""
-    found = panels((TRIALS.one_layer,), progress)[0]
-    return _one_run(found, {"kl_teachers": by_step("figure-3-kl")}, {"tops": _tops(found, by_step("figure-2-top-groups"))})
+    return numbers
 
 
 def inits_and_ratios(progress: Progress) -> Numbers:
@@ -309,40 +307,16 @@ def _best(drawn: list[Panel], read: Numbers) -> Numbers:
     }
 
 
-def online(progress: Progress) -> Numbers:
-    """Figures 6 and 7."""
-    found = panels((TRIALS.online,), progress)[0]
-    loss = by_step("figure-6-loss")
-    more = {"final_excess": found["excess"][-1], **_aligned(found, loss)}
-    return _one_run(found, {"loss": loss, "kl_teachers": by_step("figure-7-kl")}, more)
-
-
-def reversed_importance(progress: Progress) -> Numbers:
-    """Figures 8 and 9."""
-    found = panels((TRIALS.reversed,), progress)[0]
-    more = {"transitions_seen": len(_transitions(found)), "tops": _tops(found, {80: [], 300: [], 990: []})}
-    return _one_run(found, {"loss": by_step("figure-8-loss")}, more)
-
-
-def two_layers(progress: Progress) -> Numbers:
-    """Figures 11 and 12: published losses are those of the minimal student with two layers, ours the full one's."""
-    found = panels((TRIALS.two_layers,), progress)[0]
-    seen = {"transitions_seen": len(_transitions(found)), "published_student": "minimal, two layers"}
-    return _one_run(found, {"loss": by_step("figure-11-loss")}, seen)
-
-
-def weighted(progress: Progress) -> Numbers:
-    """Figures 13 and 14, with the share of the first lag in the attention of each head on its span at the end."""
-    found = panels((TRIALS.weighted,), progress)[0]
+def _weighted(found: Panel) -> Numbers:
+    """The share of the first lag in the attention of each head on its span at the end."""
     last = np.array(found["lags"][-1])
     tops = np.array(found["mass"][-1]).argmax(axis=1)
     shares = []
     for head, top in enumerate(tops):
         first, second = (last[head, lag - 1] for lag in found["groups"][top])
         shares.append({"head": head, "group": int(top), "share": round(float(first / (first + second)), 4)})
-    kl = by_step("figure-13-kl")
-    more = {"nearest": _nearest(found, "kl_classes", kl), "shares": shares, "published_share": value("figure-13-share")}
-    return _one_run(found, {"kl_classes": kl}, more)
+    nearest = _nearest(found, "kl_classes", "figure-13-kl")
+    return {"nearest": nearest, "shares": shares, "published_share": value("figure-13-share")}
 
 
 def overlapping(progress: Progress) -> Numbers:
@@ -356,22 +330,9 @@ def overlapping(progress: Progress) -> Numbers:
     return _with_note({"panels": found, "compared": compared, "mass_on_spans": inside})
 
 
-def sgd(progress: Progress) -> Numbers:
-    """Figures 18 and 19."""
-    found = panels((TRIALS.sgd,), progress)[0]
-    kl = by_step("figure-18-kl")
-    return _one_run(found, {"kl_teachers": kl}, {"nearest": _nearest(found, "kl_teachers", kl)})
-
-
-def _nearest(panel: Panel, kind: str, steps: Iterable[int]) -> dict[str, int]:
-    """The class or teacher of least divergence at some steps, counted from 1."""
-    return {str(step): int(np.argmin(at(panel, kind, step))) + 1 for step in steps}
-
-
-def _one_run(panel: Panel, targets: Mapping[str, Mapping[int, Any]], more: Numbers) -> Numbers:
-    """A figure of one run: each curve is compared at the published steps."""
-    compared = {name: _compared(panel, name, values) for name, values in targets.items()}
-    return _with_note({"panels": [panel], "compared": compared, **more})
+def _nearest(panel: Panel, kind: str, figure: str) -> dict[str, int]:
+    """The class or teacher of least divergence at the steps of a published curve, counted from 1."""
+    return {str(step): int(np.argmin(at(panel, kind, step))) + 1 for step in by_step(figure)}
 
 
 def _with_note(numbers: Numbers) -> Numbers:
@@ -433,3 +394,39 @@ def _transitions(panel: Panel) -> list[float]:
 
 def _brief(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
+
+
+# figure 1
+minimal = _of_one_run(
+    "minimal",
+    {"loss": "figure-1-loss", "kl_teachers": "figure-1-kl"},
+    lambda found: _aligned(found, by_step("figure-1-loss")),
+)
+# figures 2 and 3
+one_layer = _of_one_run(
+    "one_layer", {"kl_teachers": "figure-3-kl"}, lambda found: {"tops": _tops(found, by_step("figure-2-top-groups"))}
+)
+# figures 6 and 7
+online = _of_one_run(
+    "online",
+    {"loss": "figure-6-loss", "kl_teachers": "figure-7-kl"},
+    lambda found: {"final_excess": found["excess"][-1], **_aligned(found, by_step("figure-6-loss"))},
+)
+# figures 8 and 9
+reversed_importance = _of_one_run(
+    "reversed",
+    {"loss": "figure-8-loss"},
+    lambda found: {"transitions_seen": len(_transitions(found)), "tops": _tops(found, {80: [], 300: [], 990: []})},
+)
+# figures 11 and 12: published losses are those of the minimal student with two layers, ours the full one's
+two_layers = _of_one_run(
+    "two_layers",
+    {"loss": "figure-11-loss"},
+    lambda found: {"transitions_seen": len(_transitions(found)), "published_student": "minimal, two layers"},
+)
+# figures 13 and 14
+weighted = _of_one_run("weighted", {"kl_classes": "figure-13-kl"}, _weighted)
+# figures 18 and 19
+sgd = _of_one_run(
+    "sgd", {"kl_teachers": "figure-18-kl"}, lambda found: {"nearest": _nearest(found, "kl_teachers", "figure-18-kl")}
+)

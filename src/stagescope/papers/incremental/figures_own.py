@@ -17,7 +17,7 @@ from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
-from stagescope.runs.run import DONE, Run
+from stagescope.runs.run import DONE
 from stagescope.views.figure import Numbers
 
 
@@ -32,6 +32,11 @@ def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     drops = np.array([panel["drops"] for panel in found], dtype=float)
     pairs = [pair for panel in found for pair in zip(panel["plateaus"], value("figure-10-levels"), strict=True)]
     gaps = [abs(mine - level) for mine, level in pairs if mine is not None]
+    # the largest difference in loss between the first run and the same flow by a second solver
+    run, until = runs[0], float(runs[0].t[-1])
+    record, second = AtTimes(at=tuple(run.t[1:].tolist())), GradientFlow(method="lsoda")
+    again = ended(evolve(reading(run).law, run.at(0), second, until=until, record=record, progress=False))
+    apart = float(np.abs(head_curves(again).loss - curves[0].loss).max())
     return {
         "panels": found,
         "levels": rounded(curves[0].forms.levels),
@@ -39,7 +44,7 @@ def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
         "published_drops": value("figure-10-drops"),
         "published_levels": value("figure-10-levels"),
         "mean_abs_difference": round(float(np.mean(gaps)), 5),
-        "solver_difference": {"second_solver": "lsoda", "loss": _solver_difference(runs[0])},
+        "solver_difference": {"second_solver": "lsoda", "loss": apart},
     }
 
 
@@ -59,14 +64,6 @@ def _drawn(curves: HeadCurves, seed: int) -> Numbers:
     }
 
 
-def _solver_difference(run: Run) -> float:
-    """Largest difference in loss between the run and the same flow by a second solver, LSODA."""
-    record = AtTimes(at=tuple(run.t[1:].tolist()))
-    law, until = reading(run).law, float(run.t[-1])
-    again = ended(evolve(law, run.at(0), GradientFlow(method="lsoda"), until=until, record=record, progress=False))
-    return float(np.abs(head_curves(again).loss - head_curves(run).loss).max())
-
-
 RULES = ("oracle", "held-out", "adaptive", "end")
 CURVES = ("step", "training", "held", "validation")
 SHOWN_RIDGE = f"{RIDGES[1]:g}"
@@ -76,7 +73,12 @@ def stopping_numbers(table: Any) -> Numbers:
     """Three sizes with the curves of their first run, the summary of all sizes, and every run without its curves."""
     if [axis.name for axis in table.axes] != ["sequences"]:
         raise InputError("the figure needs a sweep over sequences alone; other options stay fixed")
-    runs = [_run(row) for row in table.rows]
+    runs = []
+    for row in table.rows:  # a run that did not reach its end has a status, a reason and no numbers
+        measures = row.get("measures", {}).get("stopping", {}) if row["status"] in DONE else {}
+        runs.append(
+            {"sequences": row["at"]["sequences"], **{name: row[name] for name in ("seed", "status", "reason")}, **measures}
+        )
     done = [run for run in runs if "gain" in run]
     if not done:
         raise InputError("no row of the sweep has the measure stopping; sweep with --measure stopping")
@@ -87,12 +89,6 @@ def stopping_numbers(table: Any) -> Numbers:
     settings = {"preset": table.plan.preset, "validation": VALIDATION, **table.plan.fixed}
     parts = {"levels": done[0]["levels"], "summary": found, "runs": runs, "panels": panels}
     return {"settings": settings, **parts, "measured": value("early-stopping")}
-
-
-def _run(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the sweep as one flat entry; a run that did not reach its end has a status, a reason and no numbers."""
-    known = {"sequences": row["at"]["sequences"], **{name: row[name] for name in ("seed", "status", "reason")}}
-    return {**known, **(row.get("measures", {}).get("stopping", {}) if row["status"] in DONE else {})}
 
 
 def _panel(table: Any, run: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,21 +41,16 @@ class Contexts:
         seen = np.stack([tokens[:, start - lag : length - lag].ravel() for lag in process.lags], axis=1)
         return cls(process, seen.astype(np.int32), np.ones(len(seen)))
 
-    def weight_rows(self, groups: int) -> np.ndarray:
-        """w_il (groups, lags), zero where lag l is not in group i."""
-        found = np.zeros((groups, len(self.process.lags)))
-        for number in range(groups):
-            for lag, weight in zip(self.process.groups[number], self.process.group_weights(number), strict=True):
-                found[number, self.process.lags.index(lag)] = weight
-        return found
-
     def known_to(self, groups: int) -> "Known":
         """Only the lags of the first groups, equal contexts merged.
 
         Lags with the same weight in every group are exchangeable, so their tokens are put in order first: a span of two
         lags on d tokens has d (d+1)/2 contexts, however many sequences there are.
         """
-        weights = self.weight_rows(groups)
+        weights = np.zeros((groups, len(self.process.lags)))  # w_il, zero where lag l is not in group i
+        for number in range(groups):
+            for lag, weight in zip(self.process.groups[number], self.process.group_weights(number), strict=True):
+                weights[number, self.process.lags.index(lag)] = weight
         used = np.flatnonzero(weights.any(axis=0))
         rows, weights = self.tokens[:, used].copy(), weights[:, used]
         _, alike = np.unique(weights, axis=1, return_inverse=True)
@@ -204,21 +199,13 @@ def _file(process: LaggedChain, task: Spec) -> Path | None:
     return None if folder is None else folder / f"{name}.sealed"
 
 
-def read_arrays(process: LaggedChain, task: Spec) -> dict[str, np.ndarray] | None:
-    """Arrays that were written for this process and task, or None."""
-    path = _file(process, task)
-    data = None if path is None else read_entry(path)
+def _read_arrays(path: Path) -> dict[str, np.ndarray] | None:
+    """Arrays that were written there, or None."""
+    data = read_entry(path)
     try:
         return None if data is None else load(data)
     except (ValueError, KeyError, SafetensorError):
         return None
-
-
-def write_arrays(process: LaggedChain, task: Spec, arrays: Mapping[str, np.ndarray]) -> None:
-    """Keep the arrays."""
-    path = _file(process, task)
-    if path is not None:
-        write_entry(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
 PER_FITTED = 4
@@ -289,21 +276,26 @@ def _levels(process: LaggedChain, targets: int, pad: int, sequences: int, seed: 
     exact = targets == 1 and process.vocab ** len(process.lags) <= sequences
     # raise the version when sampling or fitting changes, so that levels on disk are computed again
     task = {"targets": targets, "pad": pad, "sequences": sequences, "seed": seed, "version": 1}
-    arrays = read_arrays(process, task) if disk else None
+    path = _file(process, task) if disk else None
+    arrays = None if path is None else _read_arrays(path)
     if arrays is None or not _complete(process, arrays):
         if exact:
             trained = judged = _all_contexts(process)
         else:
-            trained = _sampled_contexts(process, targets, pad, sequences, key(seed, "levels", "fit"))
-            judged = _sampled_contexts(process, targets, pad, PER_FITTED * sequences, key(seed, "levels", "validation"))
+            trained, judged = (
+                Contexts.of(process, process.sample(key(seed, "levels", use), count, targets, pad), process.reach + pad)
+                for use, count in (("fit", sequences), ("validation", PER_FITTED * sequences))
+            )
         arrays = _fit_levels(process, trained, judged)
-        if disk:
-            write_arrays(process, task, arrays)
-    return _from_arrays(process, arrays, exact)
-
-
-def _sampled_contexts(process: LaggedChain, targets: int, pad: int, sequences: int, draw: np.random.Generator) -> Contexts:
-    return Contexts.of(process, process.sample(draw, sequences, targets, pad), process.reach + pad)
+        if path is not None:
+            write_entry(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    for array in arrays.values():
+        array.flags.writeable = False  # the same levels are returned again
+    fits = (
+        RestrictedClass(process, arrays[f"W{j}"], converged=bool(arrays["converged"][j])) for j in range(len(process.groups) + 1)
+    )
+    levels = (arrays[name] for name in ("losses", "training", "truncated"))
+    return ClassLevels(*levels, bayes=float(arrays["losses"][-1]), fits=tuple(fits), exact=exact)
 
 
 def _all_contexts(process: LaggedChain) -> Contexts:
@@ -338,16 +330,6 @@ def _complete(process: LaggedChain, arrays: Mapping[str, np.ndarray]) -> bool:
     }
     shapes = {name: array.shape for name, array in arrays.items()}
     return shapes == wanted and all(np.isfinite(array).all() for array in arrays.values())
-
-
-def _from_arrays(process: LaggedChain, arrays: Mapping[str, np.ndarray], exact: bool) -> ClassLevels:
-    for array in arrays.values():
-        array.flags.writeable = False  # the same levels are returned again
-    fits = (
-        RestrictedClass(process, arrays[f"W{j}"], converged=bool(arrays["converged"][j])) for j in range(len(process.groups) + 1)
-    )
-    levels = (arrays[name] for name in ("losses", "training", "truncated"))
-    return ClassLevels(*levels, bayes=float(arrays["losses"][-1]), fits=tuple(fits), exact=exact)
 
 
 SEQUENCES = 1500

@@ -98,6 +98,11 @@ class Sequences:
     def take(self, chosen: np.ndarray | slice) -> "Sequences":
         return Sequences(np.ascontiguousarray(self.tokens[:, chosen]), self.soft[chosen] if self.soft.size else self.soft)
 
+    @property
+    def rows(self) -> np.ndarray:
+        """Tokens (N, P + L) as indices."""
+        return self.tokens.T.astype(np.int64)
+
     @cached_property
     def by_sequence(self) -> np.ndarray:
         """Tokens (N, P + L)."""
@@ -107,7 +112,7 @@ class Sequences:
         """What the JAX definition reads."""
         from stagescope.autodiff import jnp
 
-        return {"tokens": jnp.asarray(self.tokens.T.astype(np.int64)), "soft": jnp.asarray(self.soft)}
+        return {"tokens": jnp.asarray(self.rows), "soft": jnp.asarray(self.soft)}
 
 
 class SequenceLoss(OfModel, Described, Objective):
@@ -133,12 +138,8 @@ class SequenceLoss(OfModel, Described, Objective):
         """The sequences of one step, None where every step sees all of them."""
 
     @cached_property
-    def _arrays(self) -> Any:
-        return self.seen.arrays()
-
-    @property
     def data(self) -> Any:
-        return self._arrays
+        return self.seen.arrays()
 
     def draw(self, step: int) -> Any:
         batch = self.minibatch(step)
@@ -262,4 +263,4 @@ class LaggedLoss(SequenceLoss):
 
         It is far less noisy than the value, most of whose noise is that of the contexts drawn.
         """
-        return self.process.bayes_loss(self.seen.tokens.T.astype(np.int64), self.model.context)
+        return self.process.bayes_loss(self.seen.rows, self.model.context)

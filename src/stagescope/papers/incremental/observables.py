@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.dynamics.record import LogSpaced, Record
+from stagescope.dynamics.record import LogSpaced
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax, log_sum_exp
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
@@ -108,16 +108,14 @@ def dense(run: Run) -> Run:
         return run
     if "step" in run.series:
         record = LogSpaced(frames=RESOLUTION.steps)
-        return run if np.array_equal(run.step, record.steps(int(run.step[-1]))) else _again(run, record)
-    end = float(run.t[-1])
-    record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
-    same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
-    return run if same else _again(run, record)
-
-
-def _again(run: Run, record: Record) -> Run:
-    """The replay, with the options of the study that made the run; the run itself where the replay passes elsewhere."""
-    again = replay(run, record)
+        same = np.array_equal(run.step, record.steps(int(run.step[-1])))
+    else:
+        end = float(run.t[-1])
+        record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
+        same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
+    if same:
+        return run
+    again = replay(run, record)  # with the options of the study that made the run
     return replace(again, study=run.study, config=run.config) if _same_motion(run, again) else run
 
 
@@ -345,7 +343,7 @@ def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:
     if not isinstance(law, LaggedLoss):
         known = "HeadsLoss, ContentLoss or TransformerLoss"
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
-    return LagCurves(run.time, {name: run.params[name] for name in run.params}, law, compared)
+    return LagCurves(run.time, dict(run.params), law, compared)
 
 
 @dataclass(frozen=True)
@@ -431,4 +429,4 @@ def head_curves(run: Run) -> HeadCurves:
         known = "RegressionLoss, MirrorFlow or RegressionSampled"
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
     mirror = isinstance(law, Regression) and law.mirror
-    return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, mirror)
+    return HeadCurves(run.time, dict(run.params), law.model, mirror)

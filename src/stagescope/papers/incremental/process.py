@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import IO, Annotated, Any, Literal
 from zipfile import ZipFile, is_zipfile
 
 import numpy as np
@@ -19,10 +20,6 @@ from stagescope.memory import affordable, require_memory, require_work
 from stagescope.params import key
 from stagescope.processes.markov_chain import Process
 from stagescope.spec import Described, Integers, Numbers
-
-
-def _nested(value: object) -> object:
-    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 class Features(Described):
@@ -100,7 +97,10 @@ class GivenFeatures(Features):
         1
     """
 
-    matrices: Annotated[tuple[tuple[Numbers, ...], ...], BeforeValidator(_nested)]
+    matrices: Annotated[
+        tuple[tuple[Numbers, ...], ...],
+        BeforeValidator(lambda value: value.tolist() if isinstance(value, np.ndarray) else value),
+    ]
 
     @model_validator(mode="after")
     def _valid(self) -> "GivenFeatures":
@@ -143,8 +143,14 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
         with path.open("rb") as file:
             if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
                 raise InputError(f"cannot read the features in {path}: it is neither an .npy nor an .npz file; {expected}")
-            file.seek(0)
-            _check_size(path, file)
+            if is_zipfile(file):
+                with ZipFile(file) as archive:
+                    for name in archive.namelist():
+                        with archive.open(name) as member:
+                            _check_header(path, member)
+            else:
+                file.seek(0)
+                _check_header(path, file)
             file.seek(0)
             found = np.load(file, allow_pickle=False)
             if isinstance(found, np.lib.npyio.NpzFile):
@@ -162,27 +168,16 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
         raise InputError(f"{path} has shape {found.shape}; {expected}")
     if not np.isfinite(found).all():
         raise InputError(f"{path} of shape {found.shape} has {np.sum(~np.isfinite(found))} entries not finite; {expected}")
-    matrices = (found[::-1] if reverse else found).astype(float).tolist()
-    return GivenFeatures(matrices=tuple(tuple(tuple(row) for row in matrix) for matrix in matrices))
+    matrices: Any = (found[::-1] if reverse else found).astype(float)
+    return GivenFeatures(matrices=matrices)
 
 
 PER_NUMBER = 5
 """Numbers of eight bytes that one number of a given matrix takes: its array, and a Python float in a tuple."""
 
 
-def _check_size(path: Path, file: IO[bytes]) -> None:
-    """Refuse an array by the shape in its header, whatever few bytes it is packed into."""
-    if not is_zipfile(file):
-        file.seek(0)
-        return _check_header(path, file)
-    with ZipFile(file) as archive:
-        for name in archive.namelist():
-            with archive.open(name) as member:
-                _check_header(path, member)
-    return None
-
-
 def _check_header(path: Path, file: IO[bytes]) -> None:
+    """Refuse an array by the shape in its header, whatever few bytes it is packed into."""
     start = BytesIO(file.read(2**16))  # a header that is longer is refused
     old = np.lib.format.read_magic(start) == (1, 0)
     shape = (np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0)(start)[0]
@@ -238,7 +233,7 @@ class LaggedChain(Process):
             raise ValueError(f"{len(self.importances)} importances for {len(self.groups)} groups; give one per group")
         if min(self.importances) <= 0:
             raise ValueError(f"importance {min(self.importances):g} is not positive; leave out groups that do not matter")
-        if any(a < b for a, b in zip(self.importances, self.importances[1:], strict=False)):
+        if any(a < b for a, b in pairwise(self.importances)):
             raise ValueError(f"importances {self.importances} rise; list groups and features most important first")
         if self.weights is not None:
             if [len(row) for row in self.weights] != [len(group) for group in self.groups]:
@@ -252,7 +247,12 @@ class LaggedChain(Process):
         if not largest < limit:
             raise ValueError(f"scores could reach {largest:g}, beyond {limit:g}; take smaller importances or features")
         for number, matrix in enumerate(found):
-            _check_feature(number, matrix)
+            # matrices 1 v^T, zero included, shift all scores equally, which softmax ignores
+            effect = matrix - matrix.mean(axis=0)
+            if np.abs(effect).max() <= len(matrix) * np.finfo(float).eps * np.abs(matrix).max():
+                kind = "has equal rows" if matrix.any() else "is all zero"
+                why = "so its lags have no effect on the next token; leave the group out or give another matrix"
+                raise ValueError(f"the feature of group {number} {kind}, {why}")
         return self
 
     @classmethod
@@ -274,7 +274,11 @@ class LaggedChain(Process):
         nearest lag first: one row for all spans, or one each in the order of `spans`.
         """
         near_to_far = spans[::-1] if reverse else spans
-        starts = _starts(near_to_far, stride)
+        if not spans or min(spans) < 1:
+            raise InputError(f"spans are {near_to_far}, but at least one is needed and each must hold at least 1 lag")
+        if stride is not None and stride < 1:
+            raise InputError(f"stride is {stride}, but spans must start at least 1 lag apart; leave it out for disjoint spans")
+        starts = [1 + (sum(near_to_far[:i]) if stride is None else i * stride) for i in range(len(spans))]
         if not (np.isfinite(ratio) and ratio >= 1):
             raise InputError(f"ratio is {ratio:g}, but must be at least 1: the first group is the most important")
         if not (np.isfinite(scale) and scale > 0):
@@ -283,12 +287,20 @@ class LaggedChain(Process):
         require_memory("the tables of all lags", remedy, sum(spans), vocab, vocab)
         require_work(f"a chain of {sum(spans):,} lags", "take shorter spans", PER_LAG, sum(spans))
         groups = tuple(tuple(range(first, first + length)) for first, length in zip(starts, near_to_far, strict=True))
+        weights = None
+        if span_weights is not None:  # one row per span
+            rows = tuple(tuple(row) for row in span_weights if not isinstance(row, float | int))
+            shared = tuple(float(value) for value in span_weights if isinstance(value, float | int))
+            weights = (shared,) * len(spans) if shared else rows
+            if (shared and rows) or [len(row) for row in weights] != list(spans):
+                why = f"do not fit spans {spans}; give one weight per lag, once or for each span"
+                raise InputError(f"span weights {span_weights} (--span-weights) {why}")
         return cls(
             vocab=vocab,
             groups=groups[::-1] if reverse else groups,
             importances=tuple(scale * ratio ** (len(spans) - i) for i in range(1, len(spans) + 1)),
             features=RandomFeatures() if features is None else features,
-            weights=_span_weights(spans, span_weights),
+            weights=weights,
         )
 
     @cached_property
@@ -299,7 +311,7 @@ class LaggedChain(Process):
     @property
     def reach(self) -> int:
         """The largest lag: tokens that must precede the first target."""
-        return max(max(group) for group in self.groups)
+        return max(map(max, self.groups))
 
     @property
     def lags(self) -> tuple[int, ...]:
@@ -424,44 +436,8 @@ def _cross_entropy(true: np.ndarray, other: np.ndarray) -> np.ndarray:
     return -np.sum(softmax(true) * log_softmax(other), axis=-1)
 
 
-def _check_feature(number: int, matrix: np.ndarray) -> None:
-    """Refuse matrices 1 v^T, zero included: they shift all scores equally, which softmax ignores."""
-    effect = matrix - matrix.mean(axis=0)
-    if np.abs(effect).max() <= len(matrix) * np.finfo(float).eps * np.abs(matrix).max():
-        kind = "has equal rows" if matrix.any() else "is all zero"
-        why = "so its lags have no effect on the next token; leave the group out or give another matrix"
-        raise ValueError(f"the feature of group {number} {kind}, {why}")
-
-
 def smaller_tables(groups: int, vocab: int) -> str:
     """How to make the tables of all lags fit in memory; a span has at least one lag."""
     if affordable(groups, vocab, vocab):
         return "take shorter spans"
     return "take a smaller vocabulary (--vocab)" + (" or fewer groups" if groups > 1 else "")
-
-
-def _starts(spans: tuple[int, ...], stride: int | None) -> list[int]:
-    """The first lag of each span."""
-    if not spans or min(spans) < 1:
-        raise InputError(f"spans are {spans}, but at least one is needed and each must hold at least 1 lag")
-    if stride is None:
-        return [1 + sum(spans[:i]) for i in range(len(spans))]
-    if stride < 1:
-        raise InputError(f"stride is {stride}, but spans must start at least 1 lag apart; leave it out for disjoint spans")
-    return [1 + i * stride for i in range(len(spans))]
-
-
-def _span_weights(
-    spans: tuple[int, ...], weights: tuple[float, ...] | tuple[tuple[float, ...], ...] | None
-) -> tuple[tuple[float, ...], ...] | None:
-    """One row of weights per span."""
-    if weights is None:
-        return None
-    rows = tuple(tuple(row) for row in weights if not isinstance(row, float | int))
-    shared = tuple(float(value) for value in weights if isinstance(value, float | int))
-    found = (shared,) * len(spans) if shared else rows
-    if (shared and rows) or [len(row) for row in found] != list(spans):
-        raise InputError(
-            f"span weights {weights} (--span-weights) do not fit spans {spans}; give one weight per lag, once or for each span"
-        )
-    return found

@@ -16,6 +16,7 @@ from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.evidence import Companions, Evidence, Task, clock, companions
 from stagescope.papers.incremental.levels import uniform_excess
 from stagescope.papers.incremental.observables import RESOLUTION, HeadCurves, LagCurves, dense, head_curves, lag_curves
+from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.regression import RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping import StoppingEvidence
@@ -30,14 +31,16 @@ from stagescope.views.view import Explained, SmallTable, captions, motion_words,
 class IncrementalReading(Reading):
     """The part that students and regression models share: heads that descend a ladder of levels."""
 
-    @abstractmethod
-    def heads_of(self, run: Run) -> Heads:
-        """Loss, levels and heads of a run of this kind."""
-
     @cached_property
+    @abstractmethod
     def heads(self) -> Heads:
-        """Of the replay: stages and claims read the same events."""
-        return self.heads_of(self.dense)
+        """Loss, levels and heads of the replay: stages and claims read the same events."""
+
+    def heads_from(self, curves: LagCurves | HeadCurves, loss: np.ndarray, levels: np.ndarray, **more: Any) -> Heads:
+        """Those of some curves, with a loss and its levels."""
+        parts, smooth = curves.parts, "step" not in self.dense.series
+        attention = (curves.agreement, curves.contrast, curves.mass)
+        return Heads(curves.time, loss, levels, *attention, parts=parts, smooth=smooth, **more)
 
     @cached_property
     def stages(self) -> Stages:
@@ -71,19 +74,15 @@ class IncrementalReading(Reading):
 class StudentReading(IncrementalReading):
     """A student of a lagged chain: attention on lag groups, and the levels of the restricted classes."""
 
-    def heads_of(self, run: Run) -> Heads:
-        curves = self.curves if run is self.dense else lag_curves(run)
-        return Heads(
-            curves.time,
+    @cached_property
+    def heads(self) -> Heads:
+        curves = self.curves
+        return self.heads_from(
+            curves,
             curves.excess,
             curves.steps,
-            curves.agreement,
-            curves.contrast,
-            curves.mass,
             nearest=lambda frame: curves.nearest(frame)[0],
-            parts=curves.parts,
             clear=lambda frame: curves.nearest(frame)[1],
-            smooth="step" not in run.series,
         )
 
     @cached_property
@@ -100,44 +99,33 @@ class StudentReading(IncrementalReading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(self.dense, self.heads, _task(self.curves), self.cached_companions, clock(self.dense))
-
-
-def _task(curves: LagCurves) -> Task:
-    law, levels = curves.law, curves.levels
-    known = law.fresh or law.labels == "soft"
-    return Task(
-        law.process.importances,
-        law.model.heads,
-        span=max(map(len, law.process.groups)),
-        parameters=len(law.process.groups) * law.process.vocab**2,
-        disjoint=law.process.disjoint,
-        targets=None if known else law.sequences * law.model.targets,
-        fitted=levels.converged,
-        uniform=uniform_excess(law.process, law.model.targets, law.model.context - law.process.reach),
-        predicts=True,
-        errors=tuple(np.abs((levels.losses - levels.losses[-1]) - (levels.training - levels.training[-1])).tolist()),
-    )
+        law, levels = self.curves.law, self.curves.levels
+        model, process = law.model, law.process
+        known = law.fresh or law.labels == "soft"
+        task = Task(
+            process.importances,
+            model.heads,
+            span=max(map(len, process.groups)),
+            parameters=len(process.groups) * process.vocab**2,
+            disjoint=process.disjoint,
+            targets=None if known else law.sequences * model.targets,
+            fitted=levels.converged,
+            uniform=uniform_excess(process, model.targets, model.context - process.reach),
+            predicts=True,
+            errors=tuple(np.abs((levels.losses - levels.losses[-1]) - (levels.training - levels.training[-1])).tolist()),
+        )
+        return Evidence(self.dense, self.heads, task, self.cached_companions, clock(self.dense))
 
 
 class RegressionReading(IncrementalReading):
     """A run of the regression models: heads on positions, and plateaus in closed form."""
 
-    def heads_of(self, run: Run) -> Heads:
-        curves = self.curves if run is self.dense else head_curves(run)
-        sampled = isinstance(self.law, RegressionSampled) and self.law.batch is not None and run.done
-        return Heads(
-            curves.time,
-            curves.loss,
-            curves.forms.levels,
-            curves.agreement,
-            curves.contrast,
-            curves.mass,
-            nearest=lambda _: None,
-            parts=curves.parts,
-            smooth="step" not in run.series,
-            redrawn=self.redrawn if sampled else tuple,
-        )
+    @cached_property
+    def heads(self) -> Heads:
+        curves = self.curves
+        sampled = isinstance(self.law, RegressionSampled) and self.law.batch is not None and self.dense.done
+        redrawn = self.redrawn if sampled else tuple
+        return self.heads_from(curves, curves.loss, curves.forms.levels, nearest=lambda _: None, redrawn=redrawn)
 
     def redrawn(self) -> tuple[tuple[float | None, ...], ...]:
         """t_j of the same run with other batches: what the draw of the batches does to an event is not seen in one run."""
@@ -179,24 +167,17 @@ GLOSSARY = {
 
 
 def explain_run(reading: IncrementalReading) -> Explained:
-    law = reading.law
-    sentence = f"{_sentence(law)} {motion_words(reading.run)}"
-    return Explained(sentence, _table(law), captions(reading.told_stages, _said), GLOSSARY)
-
-
-def _sentence(law: Any) -> str:
-    process = getattr(law, "process", None)
-    heads = getattr(law.model, "heads", 1)
+    process, heads = getattr(reading.law, "process", None), reading.law.model.heads
+    what = "a regression in which groups of positions matter differently"
+    if process is not None:
+        groups = f"{len(process.groups)} groups of lags of different importance"
+        what = f"to predict a process on {process.vocab} tokens whose next token depends on {groups}"
     many = f"{heads} attention heads learn" if heads > 1 else "One attention head learns"
-    if process is None:
-        return f"{many} a regression in which groups of positions matter differently."
-    groups = len(process.groups)
-    what = f"a process on {process.vocab} tokens whose next token depends on {groups} groups of lags of different importance"
-    return f"{many} to predict {what}."
+    sentence = f"{many} {what}. {motion_words(reading.run)}"
+    return Explained(sentence, _table(process), captions(reading.told_stages, _said), GLOSSARY)
 
 
-def _table(law: Any) -> SmallTable | None:
-    process = getattr(law, "process", None)
+def _table(process: LaggedChain | None) -> SmallTable | None:
     lags = [] if process is None else sorted(lag for group in process.groups for lag in group)
     if process is None or len(lags) > MOST:
         return None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field as Limits
@@ -280,9 +280,7 @@ class Regression(OfModel, Described):
 
     model: RegressionHeads
 
-    @property
-    def mirror(self) -> bool:
-        return False
+    mirror: ClassVar[bool] = False
 
     @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:
@@ -364,9 +362,7 @@ class MirrorFlow(Regression, Field):
         False
     """
 
-    @property
-    def mirror(self) -> bool:
-        return True
+    mirror: ClassVar[bool] = True
 
     def law(self, params: Any, data: Any) -> Any:
         attention, residual = _residual(params, data, self.model.copies)
@@ -505,14 +501,11 @@ class RegressionSampled(OfModel, Described, Objective):
         return self
 
     @cached_property
-    def _all(self) -> np.ndarray:
+    def data(self) -> Any:
         """Contexts whose second moments are exactly those of the tokens: sqrt(N d) e_n x e_i, once each (N d, N, d)."""
         size = self.model.positions * self.model.dim
-        return (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, self.model.dim)
-
-    @property
-    def data(self) -> Any:
-        return {"tokens": self._all, "target": self.model.target}
+        tokens = (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, self.model.dim)
+        return {"tokens": tokens, "target": self.model.target}
 
     def minibatch(self, step: int) -> np.ndarray | None:
         """The contexts of one step (batch, N, d), None where every step sees all of them."""

@@ -20,8 +20,6 @@ from stagescope.landscape.saddle_path import Leg, Place, Predicted, SaddlePath, 
 from stagescope.papers.incremental.regression import BLOCKS, Regression, RegressionForms
 from stagescope.params import Layout, Params
 
-Velocity = Callable[[np.ndarray], np.ndarray]
-Loss = Callable[[np.ndarray], float]
 FINE = 4
 """Points for each step of the solver."""
 
@@ -58,18 +56,10 @@ class EqualHeadsPath:
         self.small = type(law)(model=law.model.symmetric())
         blocks = {name: np.asarray(start[name]).reshape(1, -1) for name in BLOCKS}
         self.layout = Layout.of(blocks)
-        self.flat = self.small.flat(self.layout, dict.fromkeys(BLOCKS, 1.0))
+        flat, self.velocity, self.loss = _motion(self.small, self.layout)
         first = self.layout.pack(blocks)
-        self._source = steps(self.flat, first, (0.0, until))
+        self._source = steps(flat, first, (0.0, until))
         self.known = [Propagated(0.0, first, 0.0, np.eye(len(first)), 0.0)]
-
-    def _velocity(self, point: np.ndarray) -> np.ndarray:
-        out = np.empty_like(point)
-        self.flat(point, out)
-        return out
-
-    def loss(self, point: np.ndarray) -> float:
-        return float(self.small.move(self.layout.unpack(point))[0])
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
         """The law of one head's deviation at a point of equal heads, R held."""
@@ -98,7 +88,7 @@ class EqualHeadsPath:
             return False
         (t, point), last = found, self.known[-1]
         h, ends = t - last.t, (last.point, point)
-        velocities = (self._velocity(last.point), self._velocity(point))
+        velocities = (self.velocity(last.point), self.velocity(point))
         middle = between(0.5, h, ends, velocities)
         laws = [self.jacobian(each) for each in (last.point, middle, point)]
         matrix = expm(h * (laws[0] + 4 * laws[1] + laws[2]) / 6) @ last.matrix
@@ -121,7 +111,7 @@ class EqualHeadsPath:
 
     def equal_curve(self, places: list[Propagated]) -> tuple[np.ndarray, np.ndarray]:
         """Time and loss of equal heads."""
-        return _fine([(place.t, place.point) for place in places], self._velocity, self.loss)
+        return _fine([(place.t, place.point) for place in places], self.velocity, self.loss)
 
     def curve(self, found: Parted, last_level: float) -> tuple[np.ndarray, np.ndarray]:
         """Time and loss: of equal heads until they part, then of all heads until the loss is below the last level."""
@@ -129,16 +119,7 @@ class EqualHeadsPath:
         heads, size = found.heads, self.law.model.positions
         blocks = {"a": heads[:, :size], "V": heads[:, size:]}
         layout = Layout.of(blocks)
-        flat = self.law.flat(layout, dict.fromkeys(BLOCKS, 1.0))
-
-        def velocity(point: np.ndarray) -> np.ndarray:
-            out = np.empty_like(point)
-            flat(point, out)
-            return out
-
-        def value(point: np.ndarray) -> float:
-            return float(self.law.move(layout.unpack(point))[0])
-
+        flat, velocity, value = _motion(self.law, layout)
         first = layout.pack(blocks)
         after = [(found.place.t, first)]
         for t, point in steps(flat, first, (found.place.t, self.until)):
@@ -149,7 +130,19 @@ class EqualHeadsPath:
         return np.append(time, later), np.append(loss, losses)
 
 
-def _fine(places: list[tuple[float, np.ndarray]], velocity: Velocity, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
+def _motion(law: Regression, layout: Layout) -> tuple[Any, Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], float]]:
+    """The flow of a law at unit rates for the solver, its velocity, and its loss, of flat points."""
+    flat = law.flat(layout, dict.fromkeys(BLOCKS, 1.0))
+
+    def velocity(point: np.ndarray) -> np.ndarray:
+        out = np.empty_like(point)
+        flat(point, out)
+        return out
+
+    return flat, velocity, lambda point: float(law.move(layout.unpack(point))[0])
+
+
+def _fine(places: list[tuple[float, np.ndarray]], velocity: Any, loss: Any) -> tuple[np.ndarray, np.ndarray]:
     """Time and loss with points between the solver's own."""
     time, losses = [places[0][0]], [loss(places[0][1])]
     for (t, y), (after, end) in pairwise(places):
@@ -193,10 +186,8 @@ def has_room(size: float) -> bool:
 
 def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
     """t_2 from deviations `apart` of these sizes, from one path of equal heads, from uniform attention and V = 0."""
-    model = law.model
-    forms = law.forms
+    model, forms = law.model, law.forms
     path = EqualHeadsPath(law, {"a": np.zeros(model.positions), "V": np.zeros(len(model.gains))}, until)
-
     level = float(forms.levels[1] + forms.levels[2]) / 2
 
     def time(log_size: float, eta: float) -> float | None:
@@ -225,9 +216,8 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
 
     All of them, whatever was `seen`.
     """
-    model = law.model
+    model, forms = law.model, law.forms
     mean, apart, log_size = head_deviations(start)
-    forms = law.forms
     size = float(np.exp(log_size))
     eta = wanted_eta(size)
     blocks = {"a": mean[: model.positions], "V": mean[model.positions :]}
@@ -244,20 +234,15 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     if size < RULE.lost:
         lost = f"heads differ by {size:.1g} at the start: what parts the heads after the first two is lost to rounding"
         events |= {name: Predicted(None, reason=lost) for name in events if name not in ("t1", "t2")}
-    levels = _named(forms)
     sizes = {"heads": np.array([place.size(apart) + log_size for place in path.known])}
-    legs = _legs(events, curves[1], found[1], forms.levels)
-    return SaddlePath(tuple(legs), events, tuple(unsure(events)), eta, np.array([place.t for place in path.known]), sizes, levels)
+    times = np.array([place.t for place in path.known])
+    return _saddle_path(events, curves[1], found[1], forms, eta, times, sizes)
 
 
 def _curve(path: EqualHeadsPath, found: Parted | None, level: float) -> tuple[np.ndarray, np.ndarray]:
     if found is not None:
         return path.curve(found, level)
     return np.array([place.t for place in path.known]), np.array([path.loss(place.point) for place in path.known])
-
-
-def _named(forms: RegressionForms) -> dict[str, float]:
-    return {f"t{j + 1}": float(above + below) / 2 for j, (above, below) in enumerate(pairwise(forms.levels))}
 
 
 def _alone(path: EqualHeadsPath, forms: RegressionForms, eta: float) -> SaddlePath:
@@ -271,14 +256,16 @@ def _alone(path: EqualHeadsPath, forms: RegressionForms, eta: float) -> SaddlePa
     why = "there is one head" if path.law.model.heads == 1 else "heads start exactly equal and stay so"
     events = {"t1": of_two_sizes(first, first, f"it does not come by t={path.until:g}")}
     events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(forms.gains))}
-    levels = _named(forms)
-    legs = _legs(events, (time, loss), None, forms.levels)
-    return SaddlePath(tuple(legs), events, tuple(unsure(events)), eta, time, {}, levels)
+    return _saddle_path(events, (time, loss), None, forms, eta, time, {})
 
 
-def _legs(
-    events: dict[str, Predicted], curve: tuple[np.ndarray, np.ndarray], found: Parted | None, levels: np.ndarray
-) -> list[Leg]:
+def _saddle_path(
+    events: dict[str, Predicted],
+    curve: tuple[np.ndarray, np.ndarray],
+    found: Parted | None,
+    forms: RegressionForms,
+    *size: Any,
+) -> SaddlePath:
     """Plateaus between events that come. None is a critical point at a finite place: logits grow without end on each.
 
     The loss is that where it falls least; on the last plateau it is the level, to which it falls.
@@ -286,14 +273,14 @@ def _legs(
     times = [0.0, *(event.t for event in events.values() if event.t is not None)]
     legs = []
     for j, begin in enumerate(times):
-        last, parts = j + 1 == len(times), j == 1 and found is not None
-        end = None if last else times[j + 1]
-        loss = float(levels[j]) if end is None else float(np.interp(_slowest(curve, begin, end), *curve))
-        rate = found.place.rate if parts and found is not None else None
-        opens = "heads part" if parts and not last else None
+        parted, end = found if j == 1 else None, times[j + 1] if j + 1 < len(times) else None
+        loss = float(forms.levels[j] if end is None else np.interp(_slowest(curve, begin, end), *curve))
+        rate = None if parted is None else parted.place.rate
+        opens = "heads part" if parted and end is not None else None
         state: Place = "at infinity" if j else "passed"
         legs.append(Leg(f"plateau {j}", begin, end, loss, opens, rate, lambda state=state: (state, ())))
-    return legs
+    levels = {f"t{j + 1}": float(above + below) / 2 for j, (above, below) in enumerate(pairwise(forms.levels))}
+    return SaddlePath(tuple(legs), events, tuple(unsure(events)), *size, levels)
 
 
 def _slowest(curve: tuple[np.ndarray, np.ndarray], begin: float, end: float) -> float:

@@ -23,9 +23,25 @@ def study_setup(options: IncrementalOptions, seed: int) -> Setup:
     check_use(options)
     if options.model in FLOWS or options.model == "regression-transformer":
         return _regression(options, seed)
-    chain, facts = _chain(options)
+    facts: dict[str, Any] = {}
+    if options.features is None:
+        features = RandomFeatures(kind=options.feature_kind, seed=options.feature_seed)
+    else:
+        far = options.feature_order == "farthest-first"
+        features = read_features(options.features, reverse=far and not options.reverse)
+        facts["features_digest"] = digest(features.describe())
+    chain = LaggedChain.spans(
+        ratio=options.importance_ratio,
+        span_weights=options.span_weights or None,
+        features=features,
+        **{name: getattr(options, name) for name in ("vocab", "spans", "scale", "stride", "reverse")},
+    )
     names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
-    model = _student(options, chain)
+    sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
+    if options.model == "transformer":
+        model = Transformer(**sizes, **{name: getattr(options, name) for name in OF_TRANSFORMERS})
+    else:
+        model = ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)
     start: tuple[Any, ...] = (_init_seed(options, seed),)
     if options.model != "transformer":
         start = (*start, options.init_scale, *((options.init,) if options.model == "content" else ()))
@@ -55,36 +71,8 @@ def _regression(options: IncrementalOptions, seed: int) -> Setup:
     return Setup(what=law, params=heads.init(*start), dynamics=flow, until=options.until, record=make_record(options))
 
 
-def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
-    facts: dict[str, Any] = {}
-    if options.features is None:
-        features = RandomFeatures(kind=options.feature_kind, seed=options.feature_seed)
-    else:
-        far = options.feature_order == "farthest-first"
-        features = read_features(options.features, reverse=far and not options.reverse)
-        facts["features_digest"] = digest(features.describe())
-    chain = LaggedChain.spans(
-        vocab=options.vocab,
-        spans=options.spans,
-        ratio=options.importance_ratio,
-        scale=options.scale,
-        stride=options.stride,
-        reverse=options.reverse,
-        span_weights=options.span_weights or None,
-        features=features,
-    )
-    return chain, facts
-
-
 def _descent(options: IncrementalOptions) -> Descent:
     """Rates are relative to that of the values, so that t, where there is one, is its sum."""
     attention = {"W" if options.model == "content" else "a": options.rate_attention / options.rate_values}
     rates = {} if options.model == "transformer" else {"V": 1.0, **attention}
     return make_descent(options, rule(options), lr=options.rate_values, rates=rates)
-
-
-def _student(options: IncrementalOptions, chain: LaggedChain) -> PositionalHeads | ContentHeads | Transformer:
-    sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
-    if options.model == "transformer":
-        return Transformer(**sizes, **{name: getattr(options, name) for name in OF_TRANSFORMERS})
-    return ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)

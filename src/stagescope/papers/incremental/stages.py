@@ -150,7 +150,10 @@ def _stages(heads: Heads) -> tuple[Stage, ...]:
         seen = _heads(heads, int(np.argmin(np.abs(heads.time - plateau.t))))
         facts = {"plateau": j, "t": plateau.t, "loss": plateau.loss, "level": plateau.level, "gap": gap}
         facts |= {"between": plateau.between, **seen}
-        found.append(Stage(kind, start, stop, f"{rest}; {_sentence(seen)}", facts=facts))
+        tops, near = " ".join(map(str, seen["top_groups"])), seen["nearest_class"]
+        numbers = f"agreement {seen['agreement']:.2f}, contrast {seen['contrast']:.2f}, top groups {tops}"
+        rest += f"; {seen['heads']}: {numbers}" + ("" if near is None else f", predicts as class {near}")
+        found.append(Stage(kind, start, stop, rest, facts=facts))
     return tuple(found)
 
 
@@ -170,9 +173,3 @@ def _heads(heads: Heads, frame: int) -> dict[str, Any]:
     alike, contrast = float(heads.alike[frame]), float(heads.contrast[frame])
     near = heads.nearest(frame)
     return {"heads": word, "agreement": alike, "contrast": contrast, "top_groups": tops, "nearest_class": near}
-
-
-def _sentence(seen: dict[str, Any]) -> str:
-    tops, near = " ".join(map(str, seen["top_groups"])), seen["nearest_class"]
-    numbers = f"agreement {seen['agreement']:.2f}, contrast {seen['contrast']:.2f}, top groups {tops}"
-    return f"{seen['heads']}: {numbers}" + ("" if near is None else f", predicts as class {near}")

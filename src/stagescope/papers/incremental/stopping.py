@@ -10,7 +10,6 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.detect.stage import Transition
 from stagescope.detect.transitions import RULES, transitions
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax
@@ -62,7 +61,10 @@ def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, diff
         falls = [found for found in transitions(step[: now + 1], training[: now + 1]) if found.amplitude < 0]
         if not falls or falls[-1].t <= judged:
             continue
-        judged, begin = falls[-1].high, _beginning(falls[-1], step, now)
+        # the last frame before the transition: two widths before its centre, on the clock of the detector
+        judged, early = falls[-1].high, step[now] / 300
+        before = (falls[-1].t + early) * np.exp(-2 * falls[-1].width) - early
+        begin = int(np.clip(np.searchsorted(step, before, side="right") - 1, 0, now - 1))
         known, new = int(np.argmin(held[: begin + 1])), begin + 1 + int(np.argmin(held[begin + 1 : now + 1]))
         mean, error = difference(new, known)
         if not mean < -error:
@@ -78,13 +80,6 @@ def looks(step: np.ndarray) -> list[int]:
             found.append(i)
             due = float(step[i]) * np.exp(LOOK)
     return found
-
-
-def _beginning(found: Transition, step: np.ndarray, now: int) -> int:
-    """The last frame before a transition: two widths before its centre, on the clock of the detector."""
-    early = step[now] / 300
-    at = (found.t + early) * np.exp(-2 * found.width) - early
-    return int(np.clip(np.searchsorted(step, at, side="right") - 1, 0, now - 1))
 
 
 VALIDATION, VALIDATION_SEED = 3000, 2**62
@@ -151,8 +146,8 @@ class Stopping:
 
     def _each(self, frame: int) -> np.ndarray:
         """The held-out loss of every sequence."""
-        model, tokens = self.law.model, self.held_law.all.tokens.T.astype(np.int64)
-        logits = model.logits({name: block[frame] for name, block in self.curves.params.items()}, tokens)
+        model, tokens = self.law.model, self.held_law.all.rows
+        logits = model.logits(self.curves.at(frame), tokens)
         drawn = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
         return -np.mean(drawn[..., 0], axis=1)
 
@@ -180,21 +175,16 @@ class Stopping:
         """The class the model predicts as at a frame: argmin_j KL(F_j || model)."""
         return int(np.argmin(self.curves.divergences(frame)))
 
-    @cached_property
-    def _tokens(self) -> np.ndarray:
-        return self.law.all.tokens.T.astype(np.int64)
-
     def _judged(self, matrices: np.ndarray) -> float:
-        tokens = self.validation_law.all.tokens.T.astype(np.int64)
-        return self.law.process.soft_loss(tokens, matrices, self.law.model.context)
+        return self.law.process.soft_loss(self.validation_law.all.rows, matrices, self.law.model.context)
 
     @cached_property
     def likelihood(self) -> Mapping[float, np.ndarray]:
         """By ridge: validation losses (k+1,) of the members of F_0 .. F_k that fit the training sequences best [ISA:ridge]."""
-        process, start = self.law.process, self.law.model.context
+        process, start, tokens = self.law.process, self.law.model.context, self.law.all.rows
         classes = len(process.groups) + 1
         found = {ridge: np.full(classes, np.log(process.vocab)) for ridge in RIDGES}
-        contexts, moments = Contexts.of(process, self._tokens, start), drawn_moments(process, self._tokens, start)
+        contexts, moments = Contexts.of(process, tokens, start), drawn_moments(process, tokens, start)
         for j in range(1, classes):
             known, matrices = contexts.known_to(j), None
             for ridge in RIDGES:  # from stiff to loose, each fit starts at the one before
@@ -209,15 +199,14 @@ class Stopping:
 
     @cached_property
     def _ridge_fits(self) -> list[RestrictedClass]:
-        process, start = self.law.process, self.law.model.context
-        return [fit_ridge(process, self._tokens, j, start) for j in range(len(process.groups) + 1)]
+        process, start, tokens = self.law.process, self.law.model.context, self.law.all.rows
+        return [fit_ridge(process, tokens, j, start) for j in range(len(process.groups) + 1)]
 
     def ridge_error(self, frame: int, groups: int) -> float:
         """Half the 95 % interval of the validation loss at a frame minus that of the ridge fit of a class, over sequences."""
         model, law = self.law.model, self.validation_law
-        tokens = law.all.tokens.T.astype(np.int64)
-        logits = model.logits({name: block[frame] for name, block in self.curves.params.items()}, tokens)
-        fitted = log_softmax(self._ridge_fits[groups].scores(tokens, model.context))
+        logits = model.logits(self.curves.at(frame), law.all.rows)
+        fitted = log_softmax(self._ridge_fits[groups].scores(law.all.rows, model.context))
         each = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
         return TWO_SIDED * float(each.std(ddof=1) / np.sqrt(len(each)))
 
@@ -241,7 +230,7 @@ class Stopping:
         """
         stops = self.stops.items()
         return {
-            **{f"loss.{rule}": float(self.validation[stop.frame]) for rule, stop in stops},
+            **{f"loss.{rule}": self.loss(rule) for rule in self.stops},
             "loss.likelihood": float(np.min(self.likelihood[RIDGES[1]])),
             "loss.ridge": float(np.min(self.ridge)),
             **{f"step.{rule}": int(self.step[stop.frame]) for rule, stop in stops},
@@ -343,14 +332,7 @@ def overfits(found: Stopping | str) -> Regime:
             f"{found.law.sequences} sequences are not overfitted: {gain:.3g} above the best frame at the end ({least:.2g} counts)"
         )
         return Regime(False, said, applies=False)
-    failed = _unlearned(found)
-    if failed:
-        return Regime(False, "; ".join(failed))
-    return Regime(True, f"{found.law.sequences} sequences are overfitted: {gain:.3g} above the best frame at the end")
-
-
-def _unlearned(found: Stopping) -> list[str]:
-    """Why a run that got worse has nothing to say of stopping: it never was on the ladder, or there is none to see."""
+    # a run that got worse has nothing to say of stopping if it never was on the ladder, or if there is none to see
     losses, excess = found.curves.levels.losses, found.validation - found.validation_law.floor
     half, height = float((losses[0] + losses[1]) / 2 - losses[-1]), float(losses[0] - losses[-1])
     best = float(excess.min())
@@ -360,7 +342,9 @@ def _unlearned(found: Stopping) -> list[str]:
         (best <= half, f"t_1 was not passed: the best frame is {best:.3g} above Bayes, half-way is {half:.3g}"),
         (height > error, f"the ladder is {height:.2g} high, the held-out loss has a standard error of {error:.2g}"),
     )
-    return [sentence for good, sentence in kinds if not good]
+    failed = "; ".join(sentence for good, sentence in kinds if not good)
+    sentence = f"{found.law.sequences} sequences are overfitted: {gain:.3g} above the best frame at the end"
+    return Regime(not failed, failed or sentence)
 
 
 def decided(found: Stopping | str) -> Regime:

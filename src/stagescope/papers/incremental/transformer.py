@@ -74,13 +74,10 @@ class Transformer(LaggedModel):
             if self.mlp:
                 found |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
         if self.norm == "layer":
-            found |= {f"{kind}_{name}": (wide,) for name in self._norms for kind in ("gain", "shift")}
+            parts = ("heads", "mlp") if self.mlp else ("heads",)
+            norms = (*(f"{part}{i}" for i in range(1, self.layers + 1) for part in parts), "out")
+            found |= {f"{kind}_{name}": (wide,) for name in norms for kind in ("gain", "shift")}
         return found | {"U": (wide, self.vocab), "u": (self.vocab,)}
-
-    @property
-    def _norms(self) -> tuple[str, ...]:
-        parts = ("heads", "mlp") if self.mlp else ("heads",)
-        return (*(f"{part}{i}" for i in range(1, self.layers + 1) for part in parts), "out")
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:

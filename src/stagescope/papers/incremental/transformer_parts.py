@@ -41,14 +41,6 @@ def inputs(model: Transformer, params: Params) -> np.ndarray:
     return (added_places(model, params)[:, None] + params["E"]).reshape(-1, model.width)
 
 
-def add_inputs(found: Blocks, model: Transformer, d: np.ndarray) -> None:
-    """Back through `inputs`."""
-    by_place = d.reshape(model.positions, model.vocab, model.width)
-    found["E"] += by_place.sum(axis=0)
-    if model.places == "learned":
-        found["P"] += by_place.sum(axis=1)
-
-
 def turn(model: Transformer, block: np.ndarray, rows: np.ndarray, back: bool = False) -> None:
     """Turn queries or keys (..., rows, inner) by their positions, in place; only where positions are rotary."""
     if model.places != "rotary":
@@ -345,7 +337,7 @@ class PairHeads:
     """What the heads of the first layer add to the stream; x and size are the stream before it, by pair."""
 
     def __init__(self, model: Transformer, params: Blocks, room: Room, x: np.ndarray, size: np.ndarray) -> None:
-        self.model, self.params, self.room, self.x, self.size = model, params, room, x, size
+        self.model, self.room, self.x, self.size = model, room, x, size
         self.rows, self.first = model.rows(1), int(model.rows(1)[0]) * model.vocab
         self.maps, self.out = Maps(model, params, 1, room), padded(params["O1"], 2)
         queries, pairs = self._projections()
@@ -353,8 +345,15 @@ class PairHeads:
         self.maps.asked.forward(x, size, pairs)
         self._turn(queries, pairs)
         self.values = room.take("values", model.heads, len(x), self.out.shape[2])
-        np.matmul(self._by_head(queries, pairs)[2], self.out, out=self.values)
-        self.table = self._scores()
+        q, k, v = self._by_head(queries, pairs)
+        np.matmul(v, self.out, out=self.values)
+        # scores (head, row, token that asks, pair that is seen); pairs that the row does not see are never looked up
+        bias = lag_bias(model, params, 1)
+        self.table = room.take("table", model.heads, len(self.rows), model.vocab, len(x))
+        for rows, asks, seen, flat, split in self._groups(self.table):
+            np.matmul(q[:, asks], np.swapaxes(k[:, : seen * model.vocab], 1, 2), out=flat)
+            if bias is not None:
+                split += bias[:, rows, None, :seen, None]
         self.d_table, self.d_values = room.zeros("d_table", *self.table.shape), room.zeros("d_values", *self.values.shape)
         self.d_x = room.zeros("d_pair_stream", *x.shape)
 
@@ -387,17 +386,6 @@ class PairHeads:
             flat = table.reshape(model.heads, -1, len(self.x))[:, asks, : seen * vocab]
             yield rows, asks, seen, flat, table[:, rows].reshape(model.heads, -1, vocab, model.positions, vocab)[..., :seen, :]
 
-    def _scores(self) -> np.ndarray:
-        """(head, row, token that asks, pair that is seen); pairs that the row does not see are never looked up."""
-        model, bias = self.model, lag_bias(self.model, self.params, 1)
-        table = self.room.take("table", model.heads, len(self.rows), model.vocab, len(self.x))
-        q, k, _ = self._by_head(*self._projections())
-        for rows, asks, seen, flat, split in self._groups(table):
-            np.matmul(q[:, asks], np.swapaxes(k[:, : seen * model.vocab], 1, 2), out=flat)
-            if bias is not None:
-                split += bias[:, rows, None, :seen, None]
-        return table
-
     def begin(self, at: np.ndarray) -> None:
         """Attention of sequences of pairs (sequences, positions), before their chunks pass."""
         self.weights = self.room.attention("weights", len(at), self.model, 1)
@@ -429,7 +417,10 @@ class PairHeads:
         asks = slice(self.first, None)
         maps.asking.backward(d_queries, queries, self.x[asks], self.size[asks], self.d_x[asks])
         maps.gradient(found)
-        add_inputs(found, self.model, self.d_x[:, : self.model.width])
+        by_place = self.d_x[:, : self.model.width].reshape(self.model.positions, self.model.vocab, self.model.width)
+        found["E"] += by_place.sum(axis=0)
+        if self.model.places == "learned":
+            found["P"] += by_place.sum(axis=1)
 
     def _back_scores(self, found: Blocks) -> None:
         model, (q, k, _) = self.model, self._by_head(*self._projections())

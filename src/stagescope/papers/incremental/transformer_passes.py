@@ -104,17 +104,14 @@ class _Pass:
     def __init__(self, model: Transformer, params: Params, room: Room, keys: np.ndarray | None, sequences: int) -> None:
         self.model, self.room, kind = model, room, room.kind
         self.params: Blocks = {name: np.asarray(block, kind) for name, block in params.items()}
-        self.out, self.chunk, self.block = (
-            Output(model, self.params, room),
-            chunk_size(model, sequences),
-            block_size(model, sequences),
-        )
+        self.out = Output(model, self.params, room)
+        self.chunk, self.block = chunk_size(model, sequences), block_size(model, sequences)
         by_layer = np.zeros((model.layers, 0), np.uint64) if keys is None else keys.reshape(model.layers, -1)
         self.after = [AfterHeads(model, self.params, i, by_layer[i - 1], room) for i in range(1, model.layers + 1)]
         self.kept = dict[int, Kept]()
         self.wide = len(self.after[0].arrays.zeros)
         self.d_rows = {name: np.zeros(self.params[name].shape) for name in ("E", "P") if name in params}
-        self.pairs = None
+        self.pairs, self.places = None, added_places(model, self.params)
         if has_table(model, sequences):
             self.pairs = PairHeads(model, self.params, room, *self._centred("pairs", padded(inputs(model, self.params), 1)))
         first = 2 if self.pairs else 1
@@ -126,10 +123,6 @@ class _Pass:
         every, none, kind = np.arange(len(raw)), np.zeros(raw.shape, np.uint16), self.room.kind
         add_part(raw, every, raw, how.zeros, none, np.uint16(0), kind(1), False, how.inside, how.width, x, size)
         return x, size
-
-    @cached_property
-    def _place(self) -> np.ndarray:
-        return added_places(self.model, self.params)
 
     def run(self, tokens: np.ndarray, law: np.ndarray, first: int, gradient: bool) -> float:
         """The sum of the losses of a block, whose first sequence has this number; gradients are added up."""
@@ -150,10 +143,16 @@ class _Pass:
         stream = []
         if self.pairs is None:  # without a table of pairs
             raw = self.room.take("raw", at.size, self.wide)
-            raw.reshape(*at.shape, -1)[..., : self.model.width] = self.params["E"][at % self.model.vocab] + self._place
+            raw.reshape(*at.shape, -1)[..., : self.model.width] = self.params["E"][at % self.model.vocab] + self.places
             stream.append(self._centred("inputs", raw))
         for i in range(1, self.model.layers):
-            stream.append(self._pass_layer(i, at, stream, place))
+            x, source, part = self._pass_heads(i, at, stream, place[0])
+            out, size = self.room.take(f"x{i}", len(part), self.wide), self.room.take(f"size{i}", len(part))
+            arrays = self.after[i - 1].arrays
+            if i not in self.kept:
+                self.kept[i] = kept_room(len(part), arrays)  # no chunk is larger than the first
+            pass_layer(x, source, part, sum(place) * self.model.positions, arrays, self.kept[i], out, size)
+            stream.append((out, size))
         last, output = self.after[-1].arrays, self.out.arrays
         x, source, part = self._pass_heads(self.model.layers, at, stream, place[0])
         before, first = self._before(self.model.layers, stream), sum(place) * self.model.targets
@@ -185,15 +184,6 @@ class _Pass:
         x, size = stream[-1]
         self.heads[layer - self.model.layers - 1].forward(x, size, part, len(at))
         return x, source, part
-
-    def _pass_layer(self, layer: int, at: np.ndarray, stream: Any, place: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        x, source, part = self._pass_heads(layer, at, stream, place[0])
-        out, size = self.room.take(f"x{layer}", len(part), self.wide), self.room.take(f"size{layer}", len(part))
-        arrays = self.after[layer - 1].arrays
-        if layer not in self.kept:
-            self.kept[layer] = kept_room(len(part), arrays)  # no chunk is larger than the first
-        pass_layer(x, source, part, sum(place) * self.model.positions, arrays, self.kept[layer], out, size)
-        return out, size
 
     def _backward(self, at: np.ndarray, start: int, stream: Any, part: np.ndarray, before: np.ndarray) -> None:
         """From the gradients in the last heads' part, and in the stream before them."""

@@ -8,7 +8,6 @@ import numpy as np
 from stagescope.papers.incremental.observables import GroupMass, HeadCurves, LagCurves, head_curves, lag_curves
 from stagescope.papers.incremental.students import PositionalHeads
 from stagescope.papers.reading import Reading
-from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
@@ -78,19 +77,100 @@ def lag_views(reading: Reading) -> list[Maker]:
     found, frames = lag_curves(some.run), some.frames
     groups = numbered("group", len(process.groups))
     listed = "; ".join(f"{group}: {_span(lags)}" for group, lags in zip(groups, process.groups, strict=True))
+
+    def loss() -> View | None:
+        """The training loss as recorded, and the held-out loss."""
+        levels = _levels(found.levels.losses)
+        data = "the true law" if found.law.labels == "soft" else "the tokens drawn"
+        about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
+        more = (Curve("held-out loss", found.excess + found.levels.bayes),) if frames is None else ()
+        if not more:
+            about += " The held-out loss is known at fewer frames: see the excess over the floor."
+        return loss_view(run, levels, about, more)
+
+    def excess() -> View:
+        above = "the entropy of its targets, on held-out sequences with the true law as label"
+        return excess_view(found.excess, above, _levels(found.steps), frames)
+
+    def marked(lags: np.ndarray) -> Marks:
+        """Cells whose lag belongs to a group; where groups share a lag, the most important one."""
+        cells = np.zeros(lags.shape, dtype=np.uint8)
+        for number, group in reversed(list(enumerate(process.groups))):
+            cells[np.isin(lags, group)] = number + 1
+        return Marks(tuple(f"{name}: {_span(group)}" for name, group in zip(groups, process.groups, strict=True)), cells)
+
+    def attention() -> View:
+        lags = model.context + np.arange(model.targets)[:, None] - np.arange(model.positions)
+        depends = "" if isinstance(model, PositionalHeads) else ", mean over contexts"
+        return Matrices(
+            "attention",
+            "Attention of each head",
+            f"Row = predicted token, column = position before it{depends}; positions of the lag groups are marked.",
+            found.attention,
+            panels=numbered("head", model.heads),
+            rows=tuple(f"target {t}" for t in range(model.targets)),
+            columns=tuple(str(s) for s in range(model.positions)),
+            row_axis="target",
+            column_axis="position",
+            marks=marked(np.where(lags > 0, lags, 0)),
+            frames=frames,
+        )
+
+    def by_lag() -> View:
+        """Attention on each lag that every target has before it, mean over targets."""
+        lags = range(1, model.context + 1)
+        return matrix(
+            "lags",
+            "Attention of each head by lag",
+            "Row = head, column = lag, mean over targets; lags of the groups are marked.",
+            np.stack([found.lag_attention(lag) for lag in lags], axis=2),
+            rows=numbered("head", model.heads),
+            columns=tuple(str(lag) for lag in lags),
+            row_axis="head",
+            column_axis="lag",
+            marks=marked(np.tile(np.array(lags), (model.heads, 1))),
+            frames=frames,
+        )
+
+    def entropy() -> View:
+        made = many_curves(found.entropy, numbered("head", model.heads))
+        about = "Mean entropy of each head's attention, in nats: it falls when a head concentrates on few lags." + left_out(
+            model.heads
+        )
+        return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
+
+    def alignment() -> View | None:
+        if found.alignment is None:
+            return None
+        about = "<V_h, A_i>/|A_i|: component of the values of each head along the feature of each group."
+        about += left_out(found.alignment.shape[1] * len(groups))
+        made = pairs(found.alignment, groups)
+        return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)
+
+    def embedding() -> View | None:
+        """The embedding, where the student has one."""
+        if "E" not in run.params:
+            return None
+        seen = shown(run, run.params["E"][0].size, OBSERVED)
+        places, shares = plane(np.asarray(seen.run.params["E"][:, :MOST_POINTS], dtype=float))
+        about = "Rows of the embedding E in the plane of their largest variance, all frames together."
+        about += left_out(run.params["E"].shape[1], MOST_POINTS, "tokens")
+        labels = tuple(str(i) for i in range(places.shape[1]))
+        return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)
+
     return [
-        partial(_loss, run, found, frames),
-        partial(_attention, found, groups, frames),
-        partial(_lags, found, groups, frames),
+        loss,
+        attention,
+        by_lag,
         partial(mass_view, found, groups, f"the lags of each group ({listed})", frames),
         partial(agreement_view, found, frames),
         lambda: None if found.learned is None else learned_view(found.learned, groups, frames),
-        partial(_entropy, found, frames),
-        partial(_alignment, found, groups, frames),
+        entropy,
+        alignment,
         lambda: None if found.values is None else heads_in_plane(found.values, frames),
-        partial(_embedding, run),
+        embedding,
         partial(values_view, run, tuple(name for name in matrices if name in run.params)),
-        partial(_excess, found, frames),
+        excess,
         partial(norms_view, run),
         partial(speed_view, run),
     ]
@@ -107,153 +187,64 @@ def _levels(losses: np.ndarray) -> tuple[Level, ...]:
     return tuple(Level(name, float(level)) for name, level in zip(("uniform prediction", *known), losses, strict=True))
 
 
-def _loss(run: Run, found: LagCurves, frames: np.ndarray | None) -> View | None:
-    """The training loss as recorded, and the held-out loss."""
-    levels = _levels(found.levels.losses)
-    data = "the true law" if found.law.labels == "soft" else "the tokens drawn"
-    about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
-    more = (Curve("held-out loss", found.excess + found.levels.bayes),) if frames is None else ()
-    if not more:
-        about += " The held-out loss is known at fewer frames: see the excess over the floor."
-    return loss_view(run, levels, about, more)
-
-
-def _excess(found: LagCurves, frames: np.ndarray | None) -> View:
-    above = "the entropy of its targets, on held-out sequences with the true law as label"
-    return excess_view(found.excess, above, _levels(found.steps), frames)
-
-
-def _marks(found: LagCurves, groups: tuple[str, ...], lags: np.ndarray) -> Marks:
-    """Cells whose lag belongs to a group; where groups share a lag, the most important one."""
-    cells = np.zeros(lags.shape, dtype=np.uint8)
-    for number, group in reversed(list(enumerate(found.law.process.groups))):
-        cells[np.isin(lags, group)] = number + 1
-    return Marks(tuple(f"{name}: {_span(group)}" for name, group in zip(groups, found.law.process.groups, strict=True)), cells)
-
-
-def _attention(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
-    model = found.law.model
-    lags = model.context + np.arange(model.targets)[:, None] - np.arange(model.positions)
-    depends = "" if isinstance(model, PositionalHeads) else ", mean over contexts"
-    return Matrices(
-        "attention",
-        "Attention of each head",
-        f"Row = predicted token, column = position before it{depends}; positions of the lag groups are marked.",
-        found.attention,
-        panels=numbered("head", model.heads),
-        rows=tuple(f"target {t}" for t in range(model.targets)),
-        columns=tuple(str(s) for s in range(model.positions)),
-        row_axis="target",
-        column_axis="position",
-        marks=_marks(found, groups, np.where(lags > 0, lags, 0)),
-        frames=frames,
-    )
-
-
-def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
-    """Attention on each lag that every target has before it, mean over targets."""
-    model = found.law.model
-    lags = range(1, model.context + 1)
-    return matrix(
-        "lags",
-        "Attention of each head by lag",
-        "Row = head, column = lag, mean over targets; lags of the groups are marked.",
-        np.stack([found.lag_attention(lag) for lag in lags], axis=2),
-        rows=numbered("head", model.heads),
-        columns=tuple(str(lag) for lag in lags),
-        row_axis="head",
-        column_axis="lag",
-        marks=_marks(found, groups, np.tile(np.array(lags), (model.heads, 1))),
-        frames=frames,
-    )
-
-
-def _entropy(found: LagCurves, frames: np.ndarray | None) -> View:
-    heads = found.entropy.shape[1]
-    made = many_curves(found.entropy, numbered("head", heads))
-    about = "Mean entropy of each head's attention, in nats: it falls when a head concentrates on few lags." + left_out(heads)
-    return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
-
-
-def _alignment(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
-    if found.alignment is None:
-        return None
-    about = "<V_h, A_i>/|A_i|: component of the values of each head along the feature of each group."
-    about += left_out(found.alignment.shape[1] * len(groups))
-    made = pairs(found.alignment, groups)
-    return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)
-
-
-def _embedding(run: Run) -> View | None:
-    """The embedding, where the student has one."""
-    if "E" not in run.params:
-        return None
-    seen = shown(run, run.params["E"][0].size, OBSERVED)
-    places, shares = plane(np.asarray(seen.run.params["E"][:, :MOST_POINTS], dtype=float))
-    about = "Rows of the embedding E in the plane of their largest variance, all frames together."
-    about += left_out(run.params["E"].shape[1], MOST_POINTS, "tokens")
-    labels = tuple(str(i) for i in range(places.shape[1]))
-    return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)
-
-
 def regression_views(reading: Reading) -> list[Maker]:
     """Loss with its plateaus, attention over positions, masses, agreement, values."""
     run = reading.run
     some = shown(run, sum(block[0].size for block in run.params.values()), OBSERVED)
     found, frames = head_curves(some.run), some.frames
-    groups = numbered("feature", len(found.model.gains))
-    values = found.model.reduce(found.params)["V"]
+    model, groups = found.model, numbered("feature", len(found.model.gains))
+    values = model.reduce(found.params)["V"]
+
+    def loss() -> View | None:
+        about = (
+            "Squared error of the map, |G - P|^2/2. On plateau j the first j features are fitted: the level is sum_{i>j} g_i^2/2."
+        )
+        levels = enumerate(found.forms.levels)
+        named = tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in levels)
+        if "loss" in run.series:
+            return loss_view(run, named, about)
+        about += " The mirror law is no gradient of a loss: this loss is computed along the run."
+        return loss_view(run, named, about, (Curve("loss", head_curves(run).loss),))
+
+    def attention() -> View:
+        heads = found.attention.shape[1]
+        cells = np.zeros((heads, model.positions), dtype=np.uint8)
+        cells[:, model.at] = 1 + np.arange(len(model.gains))
+        return matrix(
+            "attention",
+            "Attention of the heads over positions",
+            "Row = head, column = position; the positions of the features are marked.",
+            found.attention,
+            rows=numbered("head", heads),
+            columns=tuple(str(n) for n in range(model.positions)),
+            row_axis="head",
+            column_axis="position",
+            marks=Marks(numbered("position of feature", len(model.gains)), cells),
+            frames=frames,
+        )
+
+    def head_values() -> View:
+        return matrix(
+            "head-values",
+            "Values of the heads",
+            "V_h in the basis of the features: what each head adds for the positions it attends to.",
+            values,
+            rows=numbered("head", values.shape[1]),
+            columns=groups,
+            row_axis="head",
+            column_axis="feature",
+            signed=True,
+            frames=frames,
+        )
+
     return [
-        partial(_regression_loss, run, found),
-        partial(_regression_attention, found, frames),
+        loss,
+        attention,
         partial(mass_view, found, groups, "the positions of the features", frames),
         partial(agreement_view, found, frames),
         lambda: learned_view(found.learned, groups, frames),
-        partial(_values, values, groups, frames),
+        head_values,
         partial(heads_in_plane, values, frames),
         partial(norms_view, run),
         partial(speed_view, run),
     ]
-
-
-def _regression_loss(run: Run, found: HeadCurves) -> View | None:
-    about = "Squared error of the map, |G - P|^2/2. On plateau j the first j features are fitted: the level is sum_{i>j} g_i^2/2."
-    levels = enumerate(found.forms.levels)
-    named = tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in levels)
-    if "loss" in run.series:
-        return loss_view(run, named, about)
-    about += " The mirror law is no gradient of a loss: this loss is computed along the run."
-    return loss_view(run, named, about, (Curve("loss", head_curves(run).loss),))
-
-
-def _regression_attention(found: HeadCurves, frames: np.ndarray | None) -> View:
-    model, heads = found.model, found.attention.shape[1]
-    cells = np.zeros((heads, model.positions), dtype=np.uint8)
-    cells[:, model.at] = 1 + np.arange(len(model.gains))
-    return matrix(
-        "attention",
-        "Attention of the heads over positions",
-        "Row = head, column = position; the positions of the features are marked.",
-        found.attention,
-        rows=numbered("head", heads),
-        columns=tuple(str(n) for n in range(model.positions)),
-        row_axis="head",
-        column_axis="position",
-        marks=Marks(numbered("position of feature", len(model.gains)), cells),
-        frames=frames,
-    )
-
-
-def _values(values: np.ndarray, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
-    return matrix(
-        "head-values",
-        "Values of the heads",
-        "V_h in the basis of the features: what each head adds for the positions it attends to.",
-        values,
-        rows=numbered("head", values.shape[1]),
-        columns=groups,
-        row_axis="head",
-        column_axis="feature",
-        signed=True,
-        frames=frames,
-    )

@@ -42,18 +42,18 @@ def _regime(evidence: Any) -> Regime:
     return Regime(True, evidence.gate.sentence)
 
 
-def _both(evidence: Any) -> tuple[Together, Together]:
+def _both(evidence: Any) -> tuple[Together, Together, tuple[Together, Together] | None]:
+    """The cosines of the run, and of its control."""
     found = _cosines(evidence.run)
     assert found is not None  # the regime holds
-    return found
+    return *found, None if evidence.control is None else _cosines(evidence.control.run)
 
 
 def _first(evidence: Any) -> Comparison:
-    early, _ = _both(evidence)
+    early, _, control = _both(evidence)
     reason = (
         f"the heads of layer {early.layer} have moved by {BARS.moved:g} at {early.step:.5g}; the cosine is {early.cosine:.2f}"
     )
-    control = None if evidence.control is None else _cosines(evidence.control.run)
     return at_least(
         early.cosine,
         BARS.together,
@@ -65,12 +65,11 @@ def _first(evidence: Any) -> Comparison:
 
 
 def _later(evidence: Any) -> Comparison:
-    early, late = _both(evidence)
+    early, late, control = _both(evidence)
     reason = f"the cosine of layer {early.layer} goes from {early.cosine:.2f} at {early.step:.5g} to {late.cosine:.2f} at the end"
     if early.cosine - early.error < BARS.together:
         said = f"{reason}: heads that were not together cannot part"
         return Comparison(BARS.parted, early.cosine - late.cosine, "at least", None, said, unit="fall of the mean cosine")
-    control = None if evidence.control is None else _cosines(evidence.control.run)
     return at_least(
         early.cosine - late.cosine,
         BARS.parted,

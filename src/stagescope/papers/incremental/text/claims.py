@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance
 from stagescope.detect.noise import TWO_SIDED, flutter
+from stagescope.papers.incremental.evidence import not_applicable, undecided
 from stagescope.papers.incremental.text.stages import TEXT, Evidence
 from stagescope.params import key
 
@@ -35,7 +36,7 @@ def _seen(evidence: Evidence) -> Regime:
 def _several(evidence: Evidence) -> Regime:
     """The same for at least two heads that start alike."""
     if evidence.count == 1:
-        return Regime(False, "there is one head", applies=False)
+        return not_applicable("there is one head")
     base, alike = _seen(evidence), float(evidence.heads.agreement[0])
     if alike < TEXT.start:
         return Regime(False, f"the agreement of heads at the start is {alike:.2f}, below {TEXT.start:g}")
@@ -72,7 +73,7 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
 def _competition(evidence: Evidence) -> Comparison:
     """All heads attend most to the first lag of held-out text at t1; by chance each head would choose for itself."""
     if not evidence.acquired or evidence.useless is not None:
-        return Comparison(TEXT.alike, None, "at least", None, evidence.useless or evidence.shown)
+        return undecided(TEXT.alike, "at least", evidence.useless or evidence.shown)
     (lag, when), wanted = evidence.acquired[0], evidence.held.first
     frame = evidence.heads.frame(when)
     agree, tops, mass = float(evidence.heads.agreement[frame]), evidence.heads.tops(frame), evidence.heads.mass[frame]
@@ -88,15 +89,15 @@ def _level(evidence: Evidence) -> Comparison:
     """Between t1 and t2 the loss is flattest, on a logarithmic clock, near the best loss with the first lag alone."""
     limit, unit = TEXT.close, "share of the step"
     if not evidence.acquired or evidence.useless is not None:
-        return Comparison(0.0, None, limit, None, evidence.useless or evidence.shown, unit=unit)
+        return undecided(0.0, limit, evidence.useless or evidence.shown, unit)
     start = evidence.acquired[0][1]
     stop = evidence.acquired[1][1] if len(evidence.acquired) > 1 else evidence.heads.time[-1]
     inside = np.flatnonzero((evidence.heads.time > start) & (evidence.heads.time < stop))
     if len(inside) < 3:
-        return Comparison(0.0, None, limit, None, f"fewer than three frames between t1 and t2: {evidence.shown}")
+        return undecided(0.0, limit, f"fewer than three frames between t1 and t2: {evidence.shown}")
     if len(evidence.acquired) == 1 and not (evidence.long and evidence.loss_settled):
         why = "no second lag yet, and the loss has not settled"
-        return Comparison(0.0, None, limit, None, f"{why}: {evidence.shown}; take more --steps")
+        return undecided(0.0, limit, f"{why}: {evidence.shown}; take more --steps")
     clock, loss = evidence.heads.time[inside], evidence.heads.loss[inside]
     at = int(np.argmin(np.abs(np.gradient(loss, np.log(clock)))))
     above, below = evidence.levels
@@ -110,7 +111,7 @@ def _level(evidence: Evidence) -> Comparison:
 def _parting(evidence: Evidence) -> Comparison:
     """At t2 one head has left the first lag, and all others still attend most to it."""
     if len(evidence.acquired) < 2 or evidence.useless is not None:
-        return Comparison("one head", None, "exact", None, evidence.useless or f"no second lag: {evidence.shown}")
+        return undecided("one head", "exact", evidence.useless or f"no second lag: {evidence.shown}")
     first, (second, when) = evidence.acquired[0][0], evidence.acquired[1]
     tops = evidence.heads.tops(evidence.heads.frame(when))
     left = sum(lag != first for lag in tops)

@@ -13,7 +13,6 @@ from stagescope.progress import Progress
 from stagescope.views.figure import COLORS, GREY, Figure, Numbers
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
 
@@ -35,8 +34,7 @@ def compute(progress: Progress, seeds: int = 3) -> Numbers:
                 "levels": curves.levels.tolist(),
             }
         )
-    information = {name: getattr(found, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(found.order)}
-    return {"corpus": "topics", "runs": rows, "information": information}
+    return {"corpus": "topics", "runs": rows, "information": found.facts}
 
 
 def draw(found: Numbers) -> "Drawing":
@@ -47,44 +45,35 @@ def draw(found: Numbers) -> "Drawing":
     mass, step = np.array(first["mass"]), np.array(first["step"])
     heads, single = mass.shape[1], 4  # the first four lags have a curve each
     drawing, axes = pyplot.subplots(2, 3, figsize=(9.5, 5.2), layout="constrained")
-    _importances(axes[0, 0], found["information"])
-    _losses(axes[0, 1], found["runs"])
+    axis, information = axes[0, 0], found["information"]
+    lags = np.arange(1, len(information["alone"]) + 1)
+    axis.bar(lags - 0.2, information["alone"], 0.4, color=COLORS[0], label="alone")
+    look = {"color": COLORS[1], "ecolor": GREY, "label": "added to the first"}
+    axis.bar(lags + 0.2, information["added"], 0.4, yerr=information["errors"], **look)
+    axis.set(xlabel="lag", ylabel="nats", title="information on the next word", xticks=lags)
+    axis.legend()
+    axis = axes[0, 1]
+    for number, run in enumerate(found["runs"]):
+        axis.plot(np.maximum(run["step"], 0.5), run["loss"], color=COLORS[number], label=f"seed {run['seed']}")
+    for level, name in zip(first["levels"], ("no lag", "first lag alone"), strict=True):
+        axis.axhline(level, color=GREY, linestyle="--", linewidth=1)
+        axis.annotate(name, (0.6, level), textcoords="offset points", xytext=(0, 3), color=GREY, fontsize=8)
+    axis.set(xscale="log", xlabel="step", ylabel="loss (nats)", title="loss and its two levels")
+    axis.legend(loc="upper right")
     for head, axis in zip(range(heads), (axes[0, 2], *axes[1]), strict=False):
         for lag in range(single):
             axis.plot(np.maximum(step, 0.5), mass[:, head, lag], color=COLORS[lag], label=f"lag {lag + 1}")
         together = mass[:, head, single:].sum(axis=1)
         axis.plot(np.maximum(step, 0.5), together, color=GREY, ls="-.", label=f"lags {single + 1} to {mass.shape[2]} together")
-        _events(axis, first["events"])
+        for name, when in first["events"].items():
+            if when is not None:
+                axis.axvline(when, color=GREY, linewidth=0.9, linestyle=":")
+                axis.annotate(name, (when, 1.03), textcoords="offset points", xytext=(2, 0), color=GREY, fontsize=8)
         axis.set(xscale="log", ylim=(0, 1.1), xlabel="step", title=f"attention of head {head + 1}")
     last = axes[1, -1]
     last.axis("off")
     last.legend(*axes[0, 2].get_legend_handles_labels(), loc="upper left", title="seed 0")
     return drawing
-
-
-def _importances(axis: "Axes", found: Numbers) -> None:
-    lags = np.arange(1, len(found["alone"]) + 1)
-    axis.bar(lags - 0.2, found["alone"], 0.4, color=COLORS[0], label="alone")
-    axis.bar(lags + 0.2, found["added"], 0.4, yerr=found["errors"], color=COLORS[1], ecolor=GREY, label="added to the first")
-    axis.set(xlabel="lag", ylabel="nats", title="information on the next word", xticks=lags)
-    axis.legend()
-
-
-def _losses(axis: "Axes", runs: list[Numbers]) -> None:
-    for number, run in enumerate(runs):
-        axis.plot(np.maximum(run["step"], 0.5), run["loss"], color=COLORS[number], label=f"seed {run['seed']}")
-    for level, name in zip(runs[0]["levels"], ("no lag", "first lag alone"), strict=True):
-        axis.axhline(level, color=GREY, linestyle="--", linewidth=1)
-        axis.annotate(name, (0.6, level), textcoords="offset points", xytext=(0, 3), color=GREY, fontsize=8)
-    axis.set(xscale="log", xlabel="step", ylabel="loss (nats)", title="loss and its two levels")
-    axis.legend(loc="upper right")
-
-
-def _events(axis: "Axes", events: Numbers) -> None:
-    for name, when in events.items():
-        if when is not None:
-            axis.axvline(when, color=GREY, linewidth=0.9, linestyle=":")
-            axis.annotate(name, (when, 1.03), textcoords="offset points", xytext=(2, 0), color=GREY, fontsize=8)
 
 
 TEXT_FIGURES = {"lags": Figure("lags", "heads on the reference topics: importance of lags, loss, attention", compute, draw)}

@@ -67,6 +67,11 @@ class LagInformation:
         rest = np.argsort(-self.added, kind="stable") + 1
         return (self.first, *(int(lag) for lag in rest if lag != self.first))
 
+    @property
+    def facts(self) -> dict[str, list[float]]:
+        """What is stored of it."""
+        return {name: getattr(self, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(self.order)}
+
     def above(self, one: int, other: int) -> bool:
         """Whether the importance of one lag is above another's by more than three times the error of their difference.
 

@@ -17,8 +17,7 @@ from stagescope.views.view import Explained, captions, listed, motion_words, pla
 def about_text(corpus: TextCorpus, window: int, until: float | None = None, progress: bool | None = False) -> AboutText:
     """Information of the first lags, alone and added to the most informative one; it depends on no window and no time."""
     listed = 8
-    found = lag_information(corpus, listed)
-    facts = {name: getattr(found, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(found.order)}
+    facts = lag_information(corpus, listed).facts
     table = Table("nats at lag", *(str(lag + 1) for lag in range(listed)), box=box.SIMPLE_HEAD, pad_edge=False)
     for name, label in (("alone", "alone"), ("added", "added"), ("errors", "+-")):
         table.add_row(label, *(f"{value:.3f}" for value in facts[name]))

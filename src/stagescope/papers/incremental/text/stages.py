@@ -1,6 +1,5 @@
 """What is measured on heads on a text, and when they acquire one lag after another [ISA:text-stages]."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,7 +74,7 @@ def text_lag_curves(run: Run) -> TextLagCurves:
     law = rebuilt(run.spec["field"])
     if not isinstance(law, TextHeads):
         raise InputError(f"expected a run of TextHeads, got one of {run.spec['field']['type']}")
-    return TextLagCurves(run.time, run.series["loss"], {name: run.params[name] for name in run.params}, law)
+    return TextLagCurves(run.time, run.series["loss"], dict(run.params), law)
 
 
 ACQUIRED = 0.5
@@ -107,32 +106,21 @@ def acquired(heads: LagHeads) -> tuple[tuple[int, float], ...]:
     return tuple(sorted(((lag, when) for lag, when in found if when is not None), key=lambda pair: pair[1]))
 
 
-def _event(heads: LagHeads, lag: int) -> Event:
-    """When a lag was acquired; the interval is from the spacing of records and the noise of batches in the run."""
-    best = heads.mass[:, :, lag - 1].max(axis=1)
-    error = TWO_SIDED * flutter(heads.time, best)
-    return crossing(heads.time, best, ACQUIRED, True, error=error, how=f"a head gives lag {lag} half of its attention")
-
-
 def detect(heads: LagHeads, *, clock: str, status: str) -> Stages:
     """Events t1, t2, ...: when the first, the second, ... lag was acquired; at most as many as heads and as lags."""
-    found = acquired(heads)
-    names = [f"t{j}" for j in range(1, min(heads.mass.shape[1:]) + 1)]
-    events = {name: Event.missing() for name in names}
-    events |= {f"t{j}": _event(heads, lag) for j, (lag, _) in enumerate(found, start=1)}
-    notes = {f"t{j}": f"lag {lag}" for j, (lag, _) in enumerate(found, start=1)}
-    rest = _not_acquired(heads, {lag for lag, _ in found})
+    found, best = acquired(heads), heads.mass.max(axis=1)
+    events, notes = {f"t{j}": Event.missing() for j in range(1, min(heads.mass.shape[1:]) + 1)}, {}
+    for j, (lag, _) in enumerate(found, start=1):  # intervals are from the spacing of records and the noise of batches in the run
+        how, share = f"a head gives lag {lag} half of its attention", best[:, lag - 1]
+        error = TWO_SIDED * flutter(heads.time, share)
+        events[f"t{j}"] = crossing(heads.time, share, ACQUIRED, True, error=error, how=how)
+        notes[f"t{j}"] = f"lag {lag}"
+    rest, most, taken = "every lag was acquired", best.max(axis=0), {lag for lag, _ in found}
+    if others := [lag for lag in range(1, len(most) + 1) if lag not in taken]:
+        lag = max(others, key=lambda one: most[one - 1])
+        rest = f"no other lag had {ACQUIRED:g} of a head's attention; lag {lag} had the most, {most[lag - 1]:.2f}"
     notes |= {name: rest for name, event in events.items() if event.time is None}
     return Stages.of(status, clock, events, _stages(heads, found), notes)
-
-
-def _not_acquired(heads: LagHeads, taken: set[int]) -> str:
-    best = heads.mass.max(axis=(0, 1))
-    others = [lag for lag in range(1, len(best) + 1) if lag not in taken]
-    if not others:
-        return "every lag was acquired"
-    lag = max(others, key=lambda one: best[one - 1])
-    return f"no other lag had {ACQUIRED:g} of a head's attention; lag {lag} had the most, {best[lag - 1]:.2f}"
 
 
 def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stage, ...]:
@@ -142,7 +130,7 @@ def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stag
     for j, start in enumerate(starts):
         stop = starts[j + 1] if j + 1 < len(starts) else None
         frame = len(heads.time) - 1 if stop is None else heads.frame(stop)
-        facts = {
+        facts: dict[str, Any] = {
             "acquired": [lag for lag, _ in found[:j]],
             "loss_start": float(heads.loss[heads.frame(start)]),
             "loss_end": float(heads.loss[frame]),
@@ -150,14 +138,11 @@ def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stag
             "top_attention": heads.mass[frame].max(axis=1).tolist(),
             "agreement": float(heads.agreement[frame]),
         }
-        made.append(Stage("start" if j == 0 else f"{j} lag{'s' * (j > 1)}", start, stop, _sentence(facts), facts=facts))
+        lags, shares = " ".join(map(str, facts["top_lags"])), " ".join(f"{share:.2f}" for share in facts["top_attention"])
+        loss = f"loss {facts['loss_start']:.4g} to {facts['loss_end']:.4g}"
+        sentence = f"{loss}; at its end top lags {lags} with attention {shares}, agreement {facts['agreement']:.2f}"
+        made.append(Stage("start" if j == 0 else f"{j} lag{'s' * (j > 1)}", start, stop, sentence, facts=facts))
     return tuple(made)
-
-
-def _sentence(facts: Mapping[str, Any]) -> str:
-    lags, shares = " ".join(map(str, facts["top_lags"])), " ".join(f"{share:.2f}" for share in facts["top_attention"])
-    loss = f"loss {facts['loss_start']:.4g} to {facts['loss_end']:.4g}"
-    return f"{loss}; at its end top lags {lags} with attention {shares}, agreement {facts['agreement']:.2f}"
 
 
 @dataclass(frozen=True)

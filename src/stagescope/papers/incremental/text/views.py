@@ -6,11 +6,9 @@ import numpy as np
 
 from stagescope.corpora.corpus import written
 from stagescope.errors import InputError
-from stagescope.papers.incremental.text.loss import LagInformation
-from stagescope.papers.incremental.text.stages import TextLagCurves, text_lag_curves
+from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.incremental.views import heads_in_plane, numbered, pairs
 from stagescope.papers.reading import Reading
-from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, loss_view, matrix, norms_view, values_view
 from stagescope.views.curves import CELLS, curves, left_out, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View
@@ -23,109 +21,93 @@ def text_lag_views(reading: Reading) -> list[Maker]:
     """
     run = reading.run
     found = text_lag_curves(run)
-    heads, information = found.mass.shape[1], _information(found)
-    return [
-        partial(_loss, run, found, information),
-        partial(_lags, found, information),
-        partial(_masses, found),
-        partial(_agreement, found),
-        partial(_values, run, found),
-        partial(_plane, run, heads),
-        partial(values_view, run, ("V",)),
-        partial(norms_view, run),
-    ]
-
-
-def _information(found: TextLagCurves) -> LagInformation | None:
-    """The importance of lags; None where the text is not at hand."""
+    heads, lags = found.mass.shape[1:]
     try:
-        return found.information
-    except InputError:
-        return None
+        information = found.information
+    except InputError:  # the text is not at hand
+        information = None
 
+    def loss() -> View | None:
+        uniform = Level("uniform prediction, ln M", float(np.log(found.law.process.vocab)))
+        about = "Cross-entropy of the next word in nats."
+        if information is None:
+            return loss_view(run, (uniform,), f"{about} Its levels and the held-out loss need the text, which is not at hand.")
+        unigram, first = found.levels
+        levels = (
+            uniform,
+            Level("entropy of the words", float(unigram)),
+            Level(f"best with lag {information.first} alone", float(first)),
+        )
+        about += f" The best with lag {information.first} alone is computed from the counts of the text."
+        return loss_view(run, levels, about, (Curve("held-out loss", found.held_out),))
 
-def _loss(run: Run, found: TextLagCurves, information: LagInformation | None) -> View | None:
-    uniform = Level("uniform prediction, ln M", float(np.log(found.law.process.vocab)))
-    about = "Cross-entropy of the next word in nats."
-    if information is None:
-        return loss_view(run, (uniform,), f"{about} Its levels and the held-out loss need the text, which is not at hand.")
-    unigram, first = found.levels
-    levels = (
-        uniform,
-        Level("entropy of the words", float(unigram)),
-        Level(f"best with lag {information.first} alone", float(first)),
-    )
-    about += f" The best with lag {information.first} alone is computed from the counts of the text."
-    return loss_view(run, levels, about, (Curve("held-out loss", found.held_out),))
+    def by_lag() -> View:
+        cells, about = np.zeros((heads, lags), dtype=np.uint8), "Row = head, column = lag."
+        if information is not None:
+            for place, lag in enumerate(information.order[:2]):
+                cells[:, lag - 1] = place + 1
+            added = ", ".join(f"{value:.3f}" for value in information.added)
+            about += f" Information on the next word, in nats, lag by lag: {added} "
+            about += f"(lag {information.first} alone, the others what they add to it)."
+        return matrix(
+            "attention",
+            "Attention of each head by lag",
+            about,
+            found.mass,
+            rows=numbered("head", heads),
+            columns=tuple(str(lag + 1) for lag in range(lags)),
+            row_axis="head",
+            column_axis="lag",
+            marks=None if information is None else Marks(("most informative lag", "second"), cells),
+        )
 
+    def masses() -> View:
+        made = pairs(found.mass, numbered("lag", lags))
+        about = "Lag 1 is the word before, lag 2 the one before that; one colour per lag." + left_out(heads * lags)
+        return curves("mass", "Attention of each head on each lag", about, "attention", made)
 
-def _lags(found: TextLagCurves, information: LagInformation | None) -> View:
-    heads, lags = found.mass.shape[1:]
-    cells, about = np.zeros((heads, lags), dtype=np.uint8), "Row = head, column = lag."
-    if information is not None:
-        for place, lag in enumerate(information.order[:2]):
-            cells[:, lag - 1] = place + 1
-        added = ", ".join(f"{value:.3f}" for value in information.added)
-        about += f" Information on the next word, in nats, lag by lag: {added} "
-        about += f"(lag {information.first} alone, the others what they add to it)."
-    return matrix(
-        "attention",
-        "Attention of each head by lag",
-        about,
-        found.mass,
-        rows=numbered("head", heads),
-        columns=tuple(str(lag + 1) for lag in range(lags)),
-        row_axis="head",
-        column_axis="lag",
-        marks=None if information is None else Marks(("most informative lag", "second"), cells),
-    )
+    def agreement() -> View | None:
+        """None for one head, which agrees with itself."""
+        if heads == 1:
+            return None
+        made = [Curve("agreement of attention", found.mass_agreement), Curve("specialisation", found.specialisation)]
+        made.append(Curve("contrast", found.contrast))
+        about = (
+            "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to lags; contrast: the "
+        )
+        about += (
+            "same after subtracting the mean over heads. Heads compete while they agree, and part when one leaves the first lag."
+        )
+        return curves("heads", "Agreement and specialisation of heads", about, "", made)
 
+    def value_maps() -> View:
+        """The values of the 40 most frequent words: tokens are ordered by frequency, and more labels would not be legible."""
+        size = min(40, found.law.process.vocab)
+        some = shown(run, heads * size**2, CELLS)
+        values = np.swapaxes(np.asarray(some.run.params["V"])[:, :, :size, :size], 2, 3)  # stored (head, output, token)
+        kept = (run.config or {}).get("words") or found.law.process.words
+        words = tuple(map(written, kept[:size]))
+        high = largest(values)
+        return Matrices(
+            "value-maps",
+            "Values of each head",
+            "Row = word that a head attends to, column = next word whose logit it changes."
+            + left_out(found.law.process.vocab, size, "words"),
+            values,
+            panels=numbered("head", heads),
+            rows=words,
+            columns=words,
+            row_axis="word",
+            column_axis="next word",
+            low=-high,
+            high=high,
+            frames=some.frames,
+        )
 
-def _masses(found: TextLagCurves) -> View:
-    heads, lags = found.mass.shape[1:]
-    made = pairs(found.mass, numbered("lag", lags))
-    about = "Lag 1 is the word before, lag 2 the one before that; one colour per lag." + left_out(heads * lags)
-    return curves("mass", "Attention of each head on each lag", about, "attention", made)
+    def in_plane() -> View | None:
+        if heads == 1:
+            return None
+        some = shown(run, run.params["V"][0].size, CELLS)
+        return heads_in_plane(np.asarray(some.run.params["V"]), some.frames)
 
-
-def _agreement(found: TextLagCurves) -> View | None:
-    """None for one head, which agrees with itself."""
-    if found.mass.shape[1] == 1:
-        return None
-    made = [Curve("agreement of attention", found.mass_agreement), Curve("specialisation", found.specialisation)]
-    made.append(Curve("contrast", found.contrast))
-    about = "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to lags; contrast: the "
-    about += "same after subtracting the mean over heads. Heads compete while they agree, and part when one leaves the first lag."
-    return curves("heads", "Agreement and specialisation of heads", about, "", made)
-
-
-def _values(run: Run, found: TextLagCurves) -> View:
-    """The values of the 40 most frequent words: tokens are ordered by frequency, and more labels would not be legible."""
-    heads, size = run.params["V"].shape[1], min(40, found.law.process.vocab)
-    some = shown(run, heads * size**2, CELLS)
-    values = np.swapaxes(np.asarray(some.run.params["V"])[:, :, :size, :size], 2, 3)  # stored (head, output, token)
-    kept = (run.config or {}).get("words") or found.law.process.words
-    words = tuple(map(written, kept[:size]))
-    high = largest(values)
-    return Matrices(
-        "value-maps",
-        "Values of each head",
-        "Row = word that a head attends to, column = next word whose logit it changes."
-        + left_out(found.law.process.vocab, size, "words"),
-        values,
-        panels=numbered("head", heads),
-        rows=words,
-        columns=words,
-        row_axis="word",
-        column_axis="next word",
-        low=-high,
-        high=high,
-        frames=some.frames,
-    )
-
-
-def _plane(run: Run, heads: int) -> View | None:
-    if heads == 1:
-        return None
-    some = shown(run, run.params["V"][0].size, CELLS)
-    return heads_in_plane(np.asarray(some.run.params["V"]), some.frames)
+    return [loss, by_lag, masses, agreement, value_maps, in_plane, partial(values_view, run, ("V",)), partial(norms_view, run)]
