@@ -31,21 +31,25 @@ def draw(numbers: Numbers) -> Drawing:
     return drawing
 
 
-def _log_time(axis: Any, panel: Numbers) -> None:
-    axis.set_xscale("log")
-    axis.set_xlim(0.4 * (panel["events"]["E1"] or panel["time"][-1] / 100), panel["time"][-1])
+def _log_time(axis: Any, panel: Numbers, first: float | None = None) -> None:
+    """Logarithmic time, from around E1 unless a first time is given."""
+    begin = first or 0.4 * (panel["events"]["E1"] or panel["time"][-1] / 100)
+    axis.set(xscale="log", xlim=(begin, panel["time"][-1]), xlabel="t")
     axis.xaxis.set_major_formatter("{x:g}")
-    axis.set_xlabel("t")
+
+
+def _values(axis: Any, panel: Numbers, style: str = "-", width: float = 1.5) -> None:
+    """Singular values of W0 and of Phi."""
+    for name, color in (("W0", EMBEDDING), ("Phi", PHI)):
+        for values in panel[name]:
+            axis.plot(panel["time"], values, style, color=color, lw=width)
+    axis.set(yscale="log", ylim=(3e-3, 60))
 
 
 def _openings(axis: Any, numbers: Numbers) -> None:
     plain, flow = numbers["plain"], numbers["bigram"]
-    for panel, style, width in ((plain, "-", 1.5), (flow, ":", 1.2)):
-        for name, color in (("W0", EMBEDDING), ("Phi", PHI)):
-            for values in panel[name]:
-                axis.plot(panel["time"], values, style, color=color, lw=width)
-    axis.set_yscale("log")
-    axis.set_ylim(3e-3, 60)
+    _values(axis, plain)
+    _values(axis, flow, ":", 1.2)
     _log_time(axis, plain)
     marked(axis, plain, ("E1", "Q1", "E2", "E3", "Q2"))
     handles = [Line2D([], [], color=EMBEDDING, label="$W_0$"), Line2D([], [], color=PHI, label=r"$\Phi$")]
@@ -78,16 +82,8 @@ def _plain(word: str) -> str:
 
 def _variant(axis: Any, numbers: Numbers) -> None:
     variant, made = numbers["variant"], numbers["predictions"]
-    for values in variant["W0"]:
-        axis.plot(variant["time"], values, color=EMBEDDING)
-    for values in variant["Phi"]:
-        axis.plot(variant["time"], values, color=PHI)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xlim(max(variant["time"][1], variant["time"][-1] / 1000), variant["time"][-1])
-    axis.set_ylim(3e-3, 60)
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.set_xlabel("t")
+    _values(axis, variant)
+    _log_time(axis, variant, max(variant["time"][1], variant["time"][-1] / 1000))
     marked(axis, variant, ("E1", "E2", "E3"))
     axis.set_title(f"with {', '.join(variant['parts'])}", pad=16)
     text = f"$r$ = {variant['separability']:.3f}\n(attention alone: {made['separability']:.3f})"
