@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
 from stagescope.papers.scan_snap.text.observables import INTERVAL
-from stagescope.papers.scan_snap.text.stages import FREEZE
+from stagescope.papers.scan_snap.text.stages import FROZEN
 from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
 
 
@@ -242,8 +242,8 @@ def entropies(numbers: Numbers) -> Drawing:
 
 def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
     """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
-    axis.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
-    axis.text(x, FREEZE.variation, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
+    axis.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
+    axis.text(x, FROZEN, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
     axis.set(yscale="log", ylabel=f"total variation per {INTERVAL} steps")
     low, high = axis.get_ylim()
     ticks = [tick for decade in (0.001, 0.01, 0.1, 1.0) for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]

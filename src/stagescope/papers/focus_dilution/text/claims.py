@@ -310,7 +310,7 @@ def _entropy(evidence: TextEvidence) -> Comparison:
     shown = "; ".join(f"{turn.before:.2f} -> {turn.after:.2f}" for turn in evidence.history.entropy) or "it does not move"
     if evidence.useless is not None:
         return undecided(f"the mean entropy goes {shown}; {evidence.useless}", wanted, least, "nat")
-    if found is None:
+    if not found:
         waiting = _undecided(evidence, evidence.history.mean_entropy, least)
         sentence = f"the mean entropy does not fall, rise and fall{' by the end' if waiting else ''}: {shown}"
         reason = f"{sentence}; {waiting}" if waiting else sentence
@@ -322,16 +322,15 @@ def _entropy(evidence: TextEvidence) -> Comparison:
 def _norms(evidence: TextEvidence) -> Comparison:
     wanted, tolerance = f"grow, retract by {TOLERANCES.retraction:.0%} or more, grow", TOLERANCES.retraction
     least = float(-np.log(1 - tolerance))
-    turns = evidence.history.retraction(least)
+    turns = evidence.history.three_turns(evidence.history.log_norm, least, rising=True)
     if evidence.useless is not None:
         return undecided(evidence.useless, wanted, tolerance)
-    if turns is None:
+    if not turns:
         waiting = _undecided(evidence, evidence.history.log_norm, least)
         sentence = f"the mean norm of rare rows does not grow, retract and grow again{' by the end' if waiting else ''}"
         return Comparison(wanted, None, tolerance, None if waiting else False, f"{sentence}; {waiting}" if waiting else sentence)
     lost = float(1 - np.exp(turns[1].after - turns[1].before))
-    sizes = [np.exp(turns[0].before), np.exp(turns[0].after), np.exp(turns[1].after), np.exp(turns[2].after)]
-    shown = " -> ".join(f"{size:.3f}" for size in sizes)
+    shown = " -> ".join(f"{np.exp(size):.3f}" for size in (turns[0].before, *(turn.after for turn in turns)))
     return Comparison(wanted, lost, tolerance, lost >= tolerance, f"mean norm of the rarer half of rows {shown}")
 
 

@@ -38,7 +38,7 @@ def _log_time(axis: Any, panel: Numbers, first: float | None = None) -> None:
     axis.xaxis.set_major_formatter("{x:g}")
 
 
-def _values(axis: Any, panel: Numbers, style: str = "-", width: float = 1.5) -> None:
+def _values(axis: Any, panel: Numbers, style: str = "-", width: float | None = None) -> None:
     """Singular values of W0 and of Phi."""
     for name, color in (("W0", EMBEDDING), ("Phi", PHI)):
         for values in panel[name]:
@@ -48,7 +48,7 @@ def _values(axis: Any, panel: Numbers, style: str = "-", width: float = 1.5) -> 
 
 def _openings(axis: Any, numbers: Numbers) -> None:
     plain, flow = numbers["plain"], numbers["bigram"]
-    _values(axis, plain)
+    _values(axis, plain, "-", 1.5)
     _values(axis, flow, ":", 1.2)
     _log_time(axis, plain)
     marked(axis, plain, ("E1", "Q1", "E2", "E3", "Q2"))

@@ -16,7 +16,7 @@ from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chan
 from stagescope.detect.noise import TWO_SIDED
 from stagescope.papers.scan_snap.evidence import ADAM, regime_of
 from stagescope.papers.scan_snap.text.observables import INTERVAL, TextAttention, TopicAttention, on_held_out
-from stagescope.papers.scan_snap.text.stages import FREEZE, SNAP, after_prior, peak_of
+from stagescope.papers.scan_snap.text.stages import FROZEN, SNAP, after_prior, peak_of
 from stagescope.params import key
 from stagescope.runs.run import Run
 
@@ -222,7 +222,7 @@ def _freezing_regime(evidence: TextEvidence) -> Regime:
 
 def _freezing(evidence: TextEvidence) -> Comparison:
     """Attention must not freeze at a constant rate; at a decaying one it must, where it does not at a constant one."""
-    frozen = FREEZE.variation
+    frozen = FROZEN
     if evidence.unlearned is not None:
         return Comparison(frozen, None, "at least", None, evidence.unlearned)
     companion = evidence.constant() if evidence.decays else evidence.curves

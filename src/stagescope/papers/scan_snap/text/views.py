@@ -22,7 +22,7 @@ from stagescope.papers.scan_snap.text.observables import (
     text_attention,
 )
 from stagescope.papers.scan_snap.text.reading import TextSnapReading
-from stagescope.papers.scan_snap.text.stages import FREEZE
+from stagescope.papers.scan_snap.text.stages import FROZEN
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, matrix, norms_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, plane, shown
@@ -240,7 +240,7 @@ def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
     made = [Curve("total variation", found.motion.variation)]
     chosen = at if frames is None else frames[at]
     title, axis = "Motion of attention", f"per {INTERVAL} steps"
-    return curves("motion", title, about, axis, made, levels=[Level("frozen below", FREEZE.variation)], log=True, frames=chosen)
+    return curves("motion", title, about, axis, made, levels=[Level("frozen below", FROZEN)], log=True, frames=chosen)
 
 
 def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
