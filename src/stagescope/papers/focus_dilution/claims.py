@@ -19,7 +19,6 @@ from stagescope.papers.focus_dilution.ladder import (
     SmallPoint,
     condensed_start,
     nearest_point,
-    saddle_visit,
     small_point,
 )
 from stagescope.papers.focus_dilution.loss import TokenPopulation
@@ -72,7 +71,8 @@ def _eps_law(evidence: Evidence) -> Comparison:
             return undecided(words, 1.0, DELAY, unit)
         found.append(legs)
     early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
-    doubts = np.array([abs(distance_shift(_again(smaller, label, visit))) for label, visit in visits.items()])
+    known = {label: None if visit is None else visit.small for label, visit in visits.items()}
+    doubts = np.array([abs(distance_shift(smaller.visit(*label, point))) for label, point in known.items()])
     worst = int(np.argmax(np.abs(late - 1)))
     shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
     errors = {"predicted_error": float(doubts.max()), "measured_error": float(np.abs(late - early).max())}
@@ -82,13 +82,6 @@ def _eps_law(evidence: Evidence) -> Comparison:
     at, predicted = evidence.start * 10.0**-decades, seconds[-1] - (2 - decades) * per_decade.sum()
     over = OverRuns(tuple(at), tuple(seconds), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
     return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit, over_runs=over)
-
-
-def _again(smaller: Evidence, label: tuple[int, int], visit: SaddleVisit | None) -> SaddleVisit | None:
-    """The visit of the first stay at a label from a smaller start, of the same critical point where it comes near that."""
-    stay = next((stay for stay in smaller.stays if (stay.r, stay.rq) == label), None)
-    known = None if visit is None else visit.small
-    return None if stay is None else saddle_visit(smaller.trajectory, smaller.law, stay, known)
 
 
 def distance_shift(visit: SaddleVisit | None) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -410,40 +411,32 @@ def _critical(evidence: Evidence) -> Comparison:
     return Comparison(wanted, shown, "the same events", not said, f"{words}; the path ends: {reason}")
 
 
+_of_path = partial(claim, kind="prediction", elsewhere=beside, cost=COST)
 PATH_CLAIMS = (
-    claim(
+    _of_path(
         "FD:predicted-sequence",
         "The saddle path from the start gives the sequence of events",
         _regime(_long_enough),
         _sequence,
         "start",
         "end",
-        kind="prediction",
         group="saddle path",
-        elsewhere=beside,
-        cost=COST,
     ),
-    claim(
+    _of_path(
         "FD:predicted-times",
         "The saddle path from the start gives the time of each event",
         _regime(_two_due),
         _times,
         "start",
         "end",
-        kind="prediction",
         group="saddle path",
-        elsewhere=beside,
-        cost=COST,
     ),
-    claim(
+    _of_path(
         "FD:critical-scale",
         "Where growth along the saddle path is finite, events that it does not reach do not come while its end is known",
         _stops,
         _critical,
         "start",
         "end",
-        kind="prediction",
-        elsewhere=beside,
-        cost=COST,
     ),
 )

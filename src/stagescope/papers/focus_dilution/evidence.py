@@ -10,7 +10,7 @@ import numpy as np
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.saddle_path import SaddlePath
-from stagescope.papers.focus_dilution.ladder import SaddleVisit, Trajectory, saddle_visit, trajectory
+from stagescope.papers.focus_dilution.ladder import SaddleVisit, SmallPoint, Trajectory, saddle_visit, trajectory
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import Stay, onset, opening_times, stays
@@ -111,16 +111,16 @@ class Evidence:
     def _visits(self) -> dict[Stay, SaddleVisit]:
         return {}
 
-    def at(self, stay: Stay) -> SaddleVisit:
-        """The saddle visit of a stay, found once."""
+    def at(self, stay: Stay, known: SmallPoint | None = None) -> SaddleVisit:
+        """The saddle visit of a stay, found once; of a critical point that is known, where the run comes near that."""
         if stay not in self._visits:
-            self._visits[stay] = saddle_visit(self.trajectory, self.law, stay)
+            self._visits[stay] = saddle_visit(self.trajectory, self.law, stay, known)
         return self._visits[stay]
 
-    def visit(self, r: int, rq: int) -> SaddleVisit | None:
+    def visit(self, r: int, rq: int, known: SmallPoint | None = None) -> SaddleVisit | None:
         """The saddle visit of the first stay at a label; None where the run has no such stay."""
         found = next((stay for stay in self.stays if (stay.r, stay.rq) == (r, rq)), None)
-        return None if found is None else self.at(found)
+        return None if found is None else self.at(found, known)
 
     @cached_property
     def linear(self) -> Linearisation | None:

@@ -1,5 +1,6 @@
 """Drawings of the focus-and-dilution figures: each function draws the numbers of its twin in figures_numbers.py."""
 
+from functools import partial
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,13 +14,18 @@ from stagescope.views.figure import COLORS, GREY, Numbers
 # Drawings of the focus-and-dilution figures that show runs: each function draws the numbers of its twin in numbers.py.
 
 
+panels_of = partial(plt.subplots, layout="constrained")
+line = partial(Line2D, [], [])
+"""A line of a legend."""
+
+
 def row_color(row: int) -> str:
     """The colour of a token, as on the page."""
     return COLORS[row % len(COLORS)]
 
 
 def row_handles(count: int, word: str = "row", **style: Any) -> list[Any]:
-    return [Line2D([], [], color=row_color(row), label=f"{word} {row}", **style) for row in range(count)]
+    return [line(color=row_color(row), label=f"{word} {row}", **style) for row in range(count)]
 
 
 def log_time(axis: Any, panel: Numbers, first: float = 0.5) -> None:
@@ -59,7 +65,7 @@ ALL_EVENTS = ("E1", "Q1", "E2", "Q2", "E3")
 
 def embedding(numbers: Numbers) -> Drawing:
     names = list(numbers["moments"])
-    drawing, axes = plt.subplots(1, len(names), figsize=(10.6, 2.9), sharex=True, sharey=True, layout="constrained")
+    drawing, axes = panels_of(1, len(names), figsize=(10.6, 2.9), sharex=True, sharey=True)
     path, time = np.array(numbers["path"]), np.array(numbers["t"])
     titles = {
         "(1,0)": "condensed",
@@ -94,7 +100,7 @@ def embedding(numbers: Numbers) -> Drawing:
 
 def singular_values(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(3, len(panels), figsize=(8.8, 6.2), sharex="col", sharey="row", layout="constrained")
+    drawing, axes = panels_of(3, len(panels), figsize=(8.8, 6.2), sharex="col", sharey="row")
     kinds = {"W0": "$W_0$", "W1": "$W_1$", "Phi": r"scores $\Phi$"}
     for column, panel in enumerate(panels):
         for line, (name, label) in enumerate(kinds.items()):
@@ -117,7 +123,7 @@ def singular_values(numbers: Numbers) -> Drawing:
 
 def attention(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(2, len(panels), figsize=(9.4, 6.0), layout="constrained", height_ratios=(1.25, 1))
+    drawing, axes = panels_of(2, len(panels), figsize=(9.4, 6.0), height_ratios=(1.25, 1))
     for column, panel in enumerate(panels):
         whole, first = axes[:, column]
         time, rows = np.array(panel["t"]), np.array(panel["rows"])
@@ -139,10 +145,7 @@ def attention(numbers: Numbers) -> Drawing:
     axes[1, 0].set_ylabel(r"first cycle, $A_{i0}-\pi_0$")
     marks = [("^", True, "focus"), ("v", True, "half lost"), ("^", False, "refocus"), ("v", False, "diluted again")]
     handles = row_handles(len(panels[0]["rows"]))
-    handles += [
-        Line2D([], [], color="#444444", marker=m, ls="", mfc="#444444" if full else "white", label=text)
-        for m, full, text in marks
-    ]
+    handles += [line(color="#444444", marker=m, ls="", mfc="#444444" if full else "white", label=text) for m, full, text in marks]
     drawing.legend(handles=handles, loc="outside lower center", ncols=8, columnspacing=1.2)
     drawing.suptitle("Rare rows first gain attention on the frequent token, then lose it; after $E_2$ the cycle begins again")
     return drawing
@@ -174,7 +177,7 @@ def _zoom(axis: Any, panel: Numbers) -> None:
 
 def entropy(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(1, len(panels), figsize=(9.4, 3.5), layout="constrained")
+    drawing, axes = panels_of(1, len(panels), figsize=(9.4, 3.5))
     for axis, panel in zip(axes, panels, strict=True):
         for row, curve in enumerate(panel["rows"]):
             axis.plot(panel["t"], curve, color=row_color(row))
@@ -195,7 +198,7 @@ def entropy(numbers: Numbers) -> Drawing:
 
 def norms(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(1, len(panels), figsize=(9.4, 3.6), sharey=True, layout="constrained")
+    drawing, axes = panels_of(1, len(panels), figsize=(9.4, 3.6), sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
         for row, curve in enumerate(panel["rows"]):
             axis.plot(panel["t"], curve, color=row_color(row))
@@ -207,7 +210,7 @@ def norms(numbers: Numbers) -> Drawing:
         axis.set_xlabel("t")
     axes[0].set_ylabel("row norms of $W_0$")
     handles = row_handles(len(panels[0]["rows"]), "token")
-    handles.append(Line2D([], [], color="#444444", ls=(0, (1, 1.2)), lw=4, alpha=0.45, label=r"predicted $a\,\pi_i/n$"))
+    handles.append(line(color="#444444", ls=(0, (1, 1.2)), lw=4, alpha=0.45, label=r"predicted $a\,\pi_i/n$"))
     axes[1].legend(handles=handles, loc="lower right")
     drawing.suptitle(
         r"Rows of the embedding sit at the predicted $a\,\pi_i/n$ while condensed, and pass through zero when they dilute"
@@ -222,7 +225,7 @@ DARK = "#444444"
 
 def loss(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(2, len(panels), figsize=(9.6, 5.8), sharex="col", layout="constrained", height_ratios=(1.3, 1))
+    drawing, axes = panels_of(2, len(panels), figsize=(9.6, 5.8), sharex="col", height_ratios=(1.3, 1))
     for column, panel in enumerate(panels):
         top, bottom = axes[:, column]
         top.plot(panel["t"], panel["loss"], color=COLORS[0])

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -369,18 +369,19 @@ def plateau(history: TextHistory) -> float | None:
     return None if first is None or first <= 0 or second is None else second / first
 
 
+_prediction = partial(claim, kind="prediction")
+_pattern = partial(claim, kind="pattern", rules=2)
 CLAIMS = (
-    claim(
+    _prediction(
         "FD:text-origin",
         "The first mode grows at mu0 = |pi| |pi - 1/d|",
         attention_only,
         _origin,
         "start",
         "E1",
-        kind="prediction",
         rules=2,
     ),
-    claim(
+    _pattern(
         "FD:text-order",
         "Embedding, attention, embedding open in this order, then the rest",
         condensed,
@@ -390,53 +391,44 @@ CLAIMS = (
         "E2",
         "E3",
         "Q2",
-        kind="pattern",
-        rules=2,
     ),
-    claim(
+    _prediction(
         "FD:text-bigram",
         "The bigram flow gives the time of E2",
         long_windows,
         _bigram,
         "E2",
-        kind="prediction",
         rules=2,
     ),
-    claim(
+    _prediction(
         "FD:text-sign",
         "Attention opens along pi pi^T with the sign of c on real windows",
         _sign_regime,
         _sign,
         "Q1",
-        kind="prediction",
         rules=2,
     ),
-    claim(
+    _prediction(
         "FD:text-separability",
         "Small r gives a plateau that ends, large r none",
         _separable,
         _separability,
         "E1",
         "E2",
-        kind="prediction",
         rules=3,
     ),
-    claim(
+    _pattern(
         "FD:text-entropy",
         "The entropy of attention falls, rises and falls again",
         adaptive,
         _entropy,
         "entropy *",
-        kind="pattern",
-        rules=2,
     ),
-    claim(
+    _pattern(
         "FD:text-norms",
         "Embeddings of rare types grow, retract and grow again",
         adaptive,
         _norms,
         "rare norms *",
-        kind="pattern",
-        rules=2,
     ),
 )

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure as Drawing
-from matplotlib.lines import Line2D
 
-from stagescope.papers.focus_dilution.figures_draw import marked
+from stagescope.papers.focus_dilution.figures_draw import line, marked, panels_of
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 PHI = COLORS[1]
@@ -16,7 +14,7 @@ EMBEDDING = COLORS[0]
 
 def draw(numbers: Numbers) -> Drawing:
     """Above plain steps on the clock t, below Adam on the clock of steps."""
-    drawing, axes = plt.subplots(2, 3, figsize=(11.4, 6.4), layout="constrained")
+    drawing, axes = panels_of(2, 3, figsize=(11.4, 6.4))
     _openings(axes[0, 0], numbers)
     _probes(axes[0, 1], numbers["plain"])
     _variant(axes[0, 2], numbers)
@@ -52,8 +50,8 @@ def _openings(axis: Any, numbers: Numbers) -> None:
     _values(axis, flow, ":", 1.2)
     _log_time(axis, plain)
     marked(axis, plain, ("E1", "Q1", "E2", "E3", "Q2"))
-    handles = [Line2D([], [], color=EMBEDDING, label="$W_0$"), Line2D([], [], color=PHI, label=r"$\Phi$")]
-    handles += [Line2D([], [], color=GREY, label="text"), Line2D([], [], color=GREY, ls=":", label="bigram flow")]
+    handles = [line(color=EMBEDDING, label="$W_0$"), line(color=PHI, label=r"$\Phi$")]
+    handles += [line(color=GREY, label="text"), line(color=GREY, ls=":", label="bigram flow")]
     axis.legend(handles=handles, loc="upper left", ncols=2)
     axis.set_ylabel("largest singular values")
     axis.set_title("openings, against the bigram flow", pad=16)
@@ -70,7 +68,7 @@ def _probes(axis: Any, panel: Numbers) -> None:
     axis.set_ylabel(f"attention on {_plain(panel['frequent'])}")
     _log_time(axis, panel)
     marked(axis, panel, ("Q1", "E2", "E3", "Q2"))
-    own = Line2D([], [], color=GREY, ls="--", lw=1.1, label="on itself")
+    own = line(color=GREY, ls="--", lw=1.1, label="on itself")
     axis.legend(handles=[*handles, own], loc="upper left")
     axis.set_title("attention rows of words", pad=16)
 
