@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second, undecided, unless
 from stagescope.papers.focus_dilution.family import stall_boundary, symmetric_margin
 from stagescope.papers.focus_dilution.ladder import (
     NO_RATE,
@@ -19,7 +19,6 @@ from stagescope.papers.focus_dilution.ladder import (
     SmallPoint,
     condensed_start,
     nearest_point,
-    saddle_visit,
     small_point,
 )
 from stagescope.papers.focus_dilution.loss import TokenPopulation
@@ -62,38 +61,27 @@ def _eps_law(evidence: Evidence) -> Comparison:
     rates = [visit.small.opening.rate for visit in visits.values() if visit is not None and visit.small.opening is not None]
     legs = _legs(evidence)
     if legs is None or evidence.second is None or evidence.companion is None or len(rates) < 3:
-        return Comparison(1.0, None, DELAY, None, "E2 was not reached, or nothing opens at one of the saddles", unit=unit)
+        return undecided("E2 was not reached, or nothing opens at one of the saddles", 1.0, DELAY, unit)
     per_decade, found, smaller = np.log(10.0) / np.array(rates), [legs], evidence
     for decades in (1, 2):
         until = float(1.2 * evidence.second + 1.5 * decades * per_decade.sum())
         smaller = Evidence(evidence.run, evidence.companion(10.0**-decades, until))
         if (legs := _legs(smaller)) is None:
             words = f"from a start {10**decades} times smaller: E2 was not reached"
-            return Comparison(1.0, None, DELAY, None, words, unit=unit)
+            return undecided(words, 1.0, DELAY, unit)
         found.append(legs)
     early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
-    doubts = np.array([abs(distance_shift(_again(smaller, label, visit))) for label, visit in visits.items()])
+    known = {label: None if visit is None else visit.small for label, visit in visits.items()}
+    doubts = np.array([abs(distance_shift(smaller.visit(*label, point))) for label, point in known.items()])
     worst = int(np.argmax(np.abs(late - 1)))
     shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
     errors = {"predicted_error": float(doubts.max()), "measured_error": float(np.abs(late - early).max())}
     reason = f"delay per decade of eps over ln 10/rate: {shown}"
-    over = _over_starts(evidence.start, found, per_decade)
+    # E2 of the three runs over the size of their starts; predicted from that of the smallest start.
+    decades, seconds = np.arange(3), [each.sum() for each in found]
+    at, predicted = evidence.start * 10.0**-decades, seconds[-1] - (2 - decades) * per_decade.sum()
+    over = OverRuns(tuple(at), tuple(seconds), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
     return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit, over_runs=over)
-
-
-def _over_starts(start: float, found: list[np.ndarray], per_decade: np.ndarray) -> OverRuns:
-    """E2 of the three runs over the size of their starts; predicted from that of the smallest start."""
-    decades = np.arange(len(found))
-    predicted = found[-1].sum() - (decades[-1] - decades) * per_decade.sum()
-    at, legs = start * 10.0**-decades, [each.sum() for each in found]
-    return OverRuns(tuple(at), tuple(legs), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
-
-
-def _again(smaller: Evidence, label: tuple[int, int], visit: SaddleVisit | None) -> SaddleVisit | None:
-    """The visit of the first stay at a label from a smaller start, of the same critical point where it comes near that."""
-    stay = next((stay for stay in smaller.stays if (stay.r, stay.rq) == label), None)
-    known = None if visit is None else visit.small
-    return None if stay is None else saddle_visit(smaller.trajectory, smaller.law, stay, known)
 
 
 def distance_shift(visit: SaddleVisit | None) -> float:
@@ -177,13 +165,6 @@ class Asymmetry:
         rate = max(o.rate for o in found.openings["embedding"]) if found.point.found and "embedding" in found.room else 0.0
         return rate if rate > LIMITS.rounding else None
 
-    @property
-    def beyond_linear(self) -> float:
-        """The relative distance of the rate at the least delta of the law from kappa delta; infinite where there is none."""
-        least = self.delta / LIMITS.parts[-1]
-        rate = self.rate(least)
-        return math.inf if rate is None or self.kappa is None else abs(rate / (self.kappa[1] * least) - 1)
-
     @cached_property
     def kappa(self) -> tuple[float, float] | None:
         """Exponent and factor of rate = kappa delta^exponent near delta = 0; None where the symmetric point does not continue."""
@@ -223,9 +204,7 @@ def _family(evidence: Evidence) -> Regime:
         failed.append("Q1 was not reached: the run does not come to (1,1)")
     elif not found.symmetric.of_its_label:
         failed.append("no symmetric point (1,1) was found: the search ended elsewhere")
-    if failed:
-        return Regime(False, "; ".join(failed))
-    return Regime(True, f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
+    return unless(failed, f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
 
 
 def _lifted(evidence: Evidence) -> Regime:
@@ -241,10 +220,12 @@ def _lifted(evidence: Evidence) -> Regime:
     for regime in (reaching_second, opening(1, 1)):
         if not (more := regime(evidence)).holds:
             return more
-    if (beyond := asymmetry.beyond_linear) > LIMITS.linear:
-        least = f"delta/{LIMITS.parts[-1]}"
-        far = f"at {least} the rate is {beyond:.0%} from kappa delta: delta is not small"
-        return Regime(False, far if math.isfinite(beyond) else f"the symmetric point does not continue to {least}")
+    least = asymmetry.delta / LIMITS.parts[-1]
+    where, rate = f"delta/{LIMITS.parts[-1]}", asymmetry.rate(least)
+    if rate is None or asymmetry.kappa is None:
+        return Regime(False, f"the symmetric point does not continue to {where}")
+    if (beyond := abs(rate / (asymmetry.kappa[1] * least) - 1)) > LIMITS.linear:
+        return Regime(False, f"at {where} the rate is {beyond:.0%} from kappa delta: delta is not small")
     return found
 
 
@@ -258,7 +239,7 @@ def _delta_law(evidence: Evidence) -> Comparison:
     """
     unit, asymmetry, opened, second = "exponent", family_of(evidence), evidence.openings["Q1"], evidence.second
     if asymmetry is None or opened is None or second is None or evidence.other_law is None:
-        return Comparison(1.0, None, LIMITS.exponent, None, "E2 was not reached", unit=unit)
+        return undecided("E2 was not reached", 1.0, LIMITS.exponent, unit)
     rates, doubts = [], []
     for parts in LIMITS.parts:
         until = 1.5 * (opened + parts * (second - opened))
@@ -267,7 +248,7 @@ def _delta_law(evidence: Evidence) -> Comparison:
         visit = at.visit(1, 1)
         if visit is None or visit.rise is None:
             words = f"at delta/{parts} the opening does not rise tenfold while the flow stays at (1,1)"
-            return Comparison(1.0, None, LIMITS.exponent, None, words, unit=unit)
+            return undecided(words, 1.0, LIMITS.exponent, unit)
         rates.append(visit.rise.rate)
         doubts.append(distance_shift(visit))
     exponents = -np.diff(np.log2(rates))
@@ -299,7 +280,7 @@ def _stalling(evidence: Evidence) -> Regime:
         failed.append(f"the run ends before {LIMITS.stalled:g} Q1 = {LIMITS.stalled * opened:.4g}")
     if found.tangential > NO_RATE:
         failed.append(f"{UNSTABLE} (rate {found.tangential:.3g})")
-    return Regime(not failed, "; ".join(failed) or "equal rare tokens, symmetric point stable inside the rank-one model")
+    return unless(failed, "equal rare tokens, symmetric point stable inside the rank-one model")
 
 
 def _stall(evidence: Evidence) -> Comparison:
@@ -333,42 +314,34 @@ def _equal(evidence: Evidence) -> Regime:
         failed.append("Q1 was not reached: the run does not come to (1,1)")
     critical = stall_boundary(float(evidence.pi.max()), len(evidence.pi))
     shown = "none" if critical is None else f"{critical:.4f}"
-    return Regime(not failed, "; ".join(failed) or f"equal rare tokens, Q1 reached; lambda_c = {shown}")
-
-
-def _spread(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Times from Q1 to E2 or the end, and by how much rare tokens differ along the first direction of W0, over its largest entry.
-
-    The first direction alone: what opens beside it is no motion inside the rank-one model.
-    """
-    opened, time = evidence.openings["Q1"] or 0.0, evidence.curves.time
-    end = float(time[-1]) if evidence.second is None else evidence.second
-    frames = np.flatnonzero((time >= opened) & (time <= end))
-    left = np.linalg.svd(evidence.curves.params["W0"][frames], full_matrices=False)[0][:, :, 0]
-    rare = np.delete(left, evidence.curves.frequent, axis=1)
-    return time[frames], np.ptp(rare, axis=1) / np.abs(left).max(axis=1)
+    return unless(failed, f"equal rare tokens, Q1 reached; lambda_c = {shown}")
 
 
 def _lambda_c(evidence: Evidence) -> Comparison:
     found = family_of(evidence)
     assert found is not None
-    predicted = "stays" if found.margin > 0 else "leaves"
-    if evidence.openings["Q1"] is None:
-        return Comparison(predicted, None, "exact", None, "Q1 was not reached")
-    time, spread = _spread(evidence)
+    predicted, opened = "stays" if found.margin > 0 else "leaves", evidence.openings["Q1"]
+    if opened is None:
+        return undecided("Q1 was not reached", predicted, "exact")
+    # From Q1 to E2 or the end, by how much rare tokens differ along the first direction of W0, over its largest entry. The
+    # first direction alone: what opens beside it is no motion inside the rank-one model.
+    end = np.inf if evidence.second is None else evidence.second
+    inside = (evidence.curves.time >= opened) & (evidence.curves.time <= end)
+    time = evidence.curves.time[inside]
     if len(time) < 2:
-        return Comparison(predicted, None, "exact", None, "no frame lies between Q1 and E2")
+        return undecided("no frame lies between Q1 and E2", predicted, "exact")
+    left = np.linalg.svd(evidence.curves.params["W0"][inside], full_matrices=False)[0][:, :, 0]
+    spread = np.ptp(np.delete(left, evidence.curves.frequent, axis=1), axis=1) / np.abs(left).max(axis=1)
     most = float(spread.max())
-    undecided = partial(Comparison, predicted, None, "exact", None)
     measured = "leaves" if most > RULE.left else "stays" if most < RULE.held else None
     reason = f"embeddings of rare tokens differ by {most:.2g} of the longest at most, {spread[0]:.2g} at Q1"
     if measured is None:
-        return undecided(f"{reason}: neither left nor held")
+        return undecided(f"{reason}: neither left nor held", predicted, "exact")
     if predicted == "leaves" and measured == "stays":
         rate = found.tangential
         needed = RULE.longer * math.log(RULE.left / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
         if time[-1] - time[0] < needed:
-            return undecided(f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave")
+            return undecided(f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave", predicted, "exact")
     return Comparison(predicted, measured, "exact", predicted == measured, reason)
 
 

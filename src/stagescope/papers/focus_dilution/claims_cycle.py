@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.events import around, first_crossing
 from stagescope.landscape.saddle_path import SaddlePath, plain_time
 from stagescope.papers.focus_dilution.claims_saddles import MARKS, redistribution
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching_second, small_flow, visited
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching_second, small_flow, undecided, unless, visited
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles, row_turns
 
@@ -38,7 +39,7 @@ def _order(evidence: Evidence) -> Comparison:
     opened = min((t for t in (evidence.openings["Q1"], evidence.onset) if t is not None), default=None)
     if first is None or second is None or opened is None:
         missing = "E1" if first is None else "E2" if second is None else "the opening of attention"
-        return Comparison("E1 < onset of attention < E2", None, "order", None, f"{missing} was not reached", unit="t")
+        return undecided(f"{missing} was not reached", "E1 < onset of attention < E2", "order", "t")
     shown = f"E1 {first:.4g}, attention {opened:.4g}, E2 {second:.4g}"
     return Comparison("E1 < onset of attention < E2", shown, "order", first < opened < second, shown, unit="t")
 
@@ -77,7 +78,7 @@ def _dilution(evidence: Evidence) -> Comparison:
     """
     second, driven, unit = evidence.second, _driven(evidence), "rows"
     if second is None or driven is None or evidence.openings["E1"] is None:
-        return Comparison("-", None, 0.0, None, "E2 was not reached, or the embeddings did not move", unit=unit)
+        return undecided("E2 was not reached, or the embeddings did not move", "-", 0.0, unit)
     cycles = _cycles(evidence)
     gone = {cycle.row for cycle in cycles if cycle.half is not None and cycle.half <= second}
     should = {cycle.row for cycle in cycles if driven[cycle.row] < 0}
@@ -124,7 +125,7 @@ def _recurrence(evidence: Evidence) -> Comparison:
     """Rows with a rise and then a fall (away from the frequent token first where c < 0) after E2, each by more than .03."""
     curves, sign, unit = evidence.curves, float(np.sign(evidence.rate)), "rows"
     if evidence.second is None:
-        return Comparison(1.0, None, "at least", None, "E2 was not reached", unit=unit)
+        return undecided("E2 was not reached", 1.0, "at least", unit)
     attention = curves.on_frequent
     found = list(row_turns(curves.time, attention, evidence.openings["E1"], evidence.second, sign, curves.frequent))
     again = []
@@ -267,6 +268,11 @@ class Beside:
         return [name for name in self.path.sequence if (at := self.predicted(name)) and at[1] - self.room * at[0] <= self.end]
 
     @property
+    def came(self) -> list[str]:
+        """Events of the run, in order of time."""
+        return sorted(self.times, key=lambda name: self.times[name])
+
+    @property
     def missing(self) -> list[str]:
         """Events that must have come and did not."""
         return [name for name in self.due if name not in self.times]
@@ -274,9 +280,8 @@ class Beside:
     @property
     def excluded(self) -> list[str]:
         """Events that came though the path says that they never come, or later; in order of time."""
-        came = sorted(self.times, key=lambda name: self.times[name])
-        early = {name for name in came if self.times[name] < (1 - self.room) * self.path.events[name].beyond}
-        return [name for name in came if name not in self.possible and (self.predicted(name) or name in early)]
+        early = {name for name, when in self.times.items() if when < (1 - self.room) * self.path.events[name].beyond}
+        return [name for name in self.came if name not in self.possible and (self.predicted(name) or name in early)]
 
     @property
     def ahead(self) -> str:
@@ -297,7 +302,7 @@ def _regime(further: Callable[[Beside], str]) -> Callable[[Evidence], Regime]:
         found = None if failed else Beside.of(evidence)
         if found is not None and (why := further(found)):
             failed.append(why)
-        return Regime(not failed, "; ".join(failed) or f"flow from a start of rms {evidence.start:.1e}")
+        return unless(failed, f"flow from a start of rms {evidence.start:.1e}")
 
     return regime
 
@@ -318,7 +323,7 @@ def _sequence(evidence: Evidence) -> Comparison:
     """Exactly the events that are predicted by the end of the run, in their order; intervals that overlap leave it open."""
     found = Beside.of(evidence)
     assert found is not None
-    order = [name for name in sorted(found.times, key=lambda name: found.times[name]) if found.predicted(name)]
+    order = [name for name in found.came if found.predicted(name)]
     wanted = [name for name in found.path.sequence if name in found.due or name in order]
     swapped = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :] if wanted.index(a) > wanted.index(b)]
     ends = {
@@ -332,8 +337,7 @@ def _sequence(evidence: Evidence) -> Comparison:
     holds = False if said else None if swapped else True
     doubt = [f"the intervals of {b} and {a} overlap, and they came the other way round" for a, b in swapped]
     reason = "; ".join(said or doubt) or f"{len(order)} events in the order predicted"
-    came = " ".join(sorted(found.times, key=lambda name: found.times[name]))
-    return Comparison(" ".join(wanted), came, "the same sequence", holds, f"{reason}{found.ahead}")
+    return Comparison(" ".join(wanted), " ".join(found.came), "the same sequence", holds, f"{reason}{found.ahead}")
 
 
 def _times(evidence: Evidence) -> Comparison:
@@ -399,48 +403,40 @@ def _critical(evidence: Evidence) -> Comparison:
     found = Beside.of(evidence)
     assert found is not None
     absent = [name for name, event in found.path.events.items() if event.absent]
-    came = found.excluded
-    wanted, shown = (" ".join(names) or "no event" for names in (found.due, sorted(found.times, key=lambda n: found.times[n])))
+    wanted, shown = (" ".join(names) or "no event" for names in (found.due, found.came))
     reason = next(event.reason for event in found.path.events.values() if event.absent)
-    said = [f"{', '.join(came)} came"] * bool(came) + [f"{', '.join(found.missing)} did not come"] * bool(found.missing)
+    kinds = ((found.excluded, "came"), (found.missing, "did not come"))
+    said = [f"{', '.join(names)} {verb}" for names, verb in kinds if names]
     words = "; ".join(said) or f"none of {', '.join(absent)} has come by t={plain_time(found.end)}"
     return Comparison(wanted, shown, "the same events", not said, f"{words}; the path ends: {reason}")
 
 
+_of_path = partial(claim, kind="prediction", elsewhere=beside, cost=COST)
 PATH_CLAIMS = (
-    claim(
+    _of_path(
         "FD:predicted-sequence",
         "The saddle path from the start gives the sequence of events",
         _regime(_long_enough),
         _sequence,
         "start",
         "end",
-        kind="prediction",
         group="saddle path",
-        elsewhere=beside,
-        cost=COST,
     ),
-    claim(
+    _of_path(
         "FD:predicted-times",
         "The saddle path from the start gives the time of each event",
         _regime(_two_due),
         _times,
         "start",
         "end",
-        kind="prediction",
         group="saddle path",
-        elsewhere=beside,
-        cost=COST,
     ),
-    claim(
+    _of_path(
         "FD:critical-scale",
         "Where growth along the saddle path is finite, events that it does not reach do not come while its end is known",
         _stops,
         _critical,
         "start",
         "end",
-        kind="prediction",
-        elsewhere=beside,
-        cost=COST,
     ),
 )

@@ -12,7 +12,7 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.errors import StagescopeError
 from stagescope.landscape.linearise import last_rise, linearise
 from stagescope.papers.focus_dilution import family
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, small_flow, visited
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, small_flow, undecided, visited
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, first_move, passes
 
@@ -114,12 +114,12 @@ def _rate(r: int, rq: int, tolerance: float, closed: Callable[[Evidence], float]
     def at_point(evidence: Evidence) -> Comparison:
         visit = evidence.visit(r, rq)
         if visit is None or visit.small.opening is None:
-            return Comparison("-", None, None, None, f"nothing opens at ({r},{rq})")
+            return undecided(f"nothing opens at ({r},{rq})", "-")
         rate = visit.small.opening.rate
         predicted = rate if closed is None else closed(evidence)
         room = tolerance * predicted
         if visit.rise is None or visit.local_rate is None:
-            return Comparison(predicted, None, room, None, "the opening does not rise tenfold in its stay", unit="1/t")
+            return undecided("the opening does not rise tenfold in its stay", predicted, room, "1/t")
         off = visit.rise.rate / predicted
         reason = f"measured/predicted = {off:.3f} over a tenfold rise of the {visit.small.opening.block} mode"
         if closed is not None:
@@ -154,7 +154,7 @@ def _directions(evidence: Evidence) -> Comparison:
     """Cosines of what opened at (1,1) with the predicted directions; their error: the run turns, and slower openings mix in."""
     visit = evidence.visit(1, 1)
     if visit is None or not visit.cosines or not visit.windows:
-        return Comparison(1.0, None, TOLERANCES.direction, None, "the opening predicted at (1,1) did not open in its stay")
+        return undecided("the opening predicted at (1,1) did not open in its stay", 1.0, TOLERANCES.direction)
     shown = " and ".join(f"{cosine:.4f}" for cosine in visit.cosines)
     error = math.hypot(_turned(visit), 1 - visit.purity)
     reason = f"cosines with the predicted new column of W0 and row of W1: {shown} at {visit.event}"
@@ -170,13 +170,13 @@ def _linear(evidence: Evidence) -> Comparison:
     visit, local, unit = evidence.visit(1, 0), evidence.linear, "of the prediction"
     if visit is None or local is None or visit.small.opening is None or visit.opened is None or not visit.windows:
         words = "nothing opens after the plateau (1,0), or it does not rise tenfold"
-        return Comparison(1.0, None, TOLERANCES.linear, None, words, unit=unit)
+        return undecided(words, 1.0, TOLERANCES.linear, unit)
     last = visit.trajectory.frame(visit.opened)
     begun, ended = (float(visit.time[frame]) for frame in (visit.frame, last))
     folds = visit.small.opening.rate * (ended - begun)
     if folds < TOLERANCES.folds:
         words = f"the opening is {max(ended - begun, 0.0):.3g} after the plateau, {max(folds, 0.0):.2g} e-folds: too short"
-        return Comparison(1.0, None, TOLERANCES.linear, None, words, unit=unit)
+        return undecided(words, 1.0, TOLERANCES.linear, unit)
     start, end = (visit.place.leaving(visit.trajectory.at(frame)) for frame in (visit.frame, last))
     predicted, measured = local.unstable(start, ended - begun), local.unstable(end)
     with np.errstate(all="ignore"):  # a prediction beyond the numbers gives none, which decides nothing
@@ -226,13 +226,13 @@ def _redistribution_rate(evidence: Evidence) -> Comparison:
     """The slope of log D while it rises tenfold, at two sizes: their difference is the error, of the next order."""
     visit = evidence.visit(1, 0)
     if visit is None or visit.small.opening is None:
-        return Comparison("-", None, None, None, "the run has no stay at (1,0), or nothing opens there")
+        return undecided("the run has no stay at (1,0), or nothing opens there", "-")
     moved = np.abs(redistribution(evidence, visit))
     predicted = 2 * visit.small.opening.rate
     rises = [last_rise(evidence.curves.time, moved, low, 10 * low) for low in (MARKS[0], 2 * MARKS[0])]
     if rises[0] is None or rises[1] is None:
         words = f"D does not rise from {MARKS[0]} to {20 * MARKS[0]:.2g}"
-        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, words, unit="1/t")
+        return undecided(words, predicted, TOLERANCES.rate * predicted, "1/t")
     rate, error = rises[0].rate, 2 * abs(rises[1].rate - rises[0].rate)
     reason = f"slope of log D / 2c = {rate / predicted:.3f} while D rises from {MARKS[0]} to {10 * MARKS[0]}"
     errors = {"predicted_error": 2 * rate_error(visit), "measured_error": error, "unit": "1/t"}
@@ -247,25 +247,29 @@ def _second_order(evidence: Evidence) -> Comparison:
     at four sizes. The ratio is that in the limit of a small D; its error is the difference to three sizes without the bend.
     """
     visit, unit = evidence.visit(1, 0), "of the prediction"
-    undecided = partial(Comparison, 1.0, None, SECOND, None, unit=unit)
+    not_decided = partial(undecided, predicted=1.0, tolerance=SECOND, unit=unit)
     if visit is None or visit.small.opening is None:
-        return undecided("the run has no stay at (1,0), or nothing opens there")
+        return not_decided("the run has no stay at (1,0), or nothing opens there")
     moved = redistribution(evidence, visit)
     frames = [int(np.argmax(np.abs(moved) >= mark)) for mark in MARKS]
     if np.max(np.abs(moved)) < MARKS[-1] or len(set(frames)) < len(MARKS):
-        return undecided(f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}")
+        return not_decided(f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}")
     try:
         predicted = np.array([_driven(evidence, visit, frame) for frame in frames])
     except StagescopeError as error:
-        return undecided(f"there is no second order where the run is: {error}")
+        return not_decided(f"there is no second order where the run is: {error}")
     if np.any(np.diff(np.abs(predicted), prepend=0.0) <= 0):
-        return undecided("the second order does not grow with D: what drives D is not attention")
+        return not_decided("the second order does not grow with D: what drives D is not attention")
     measured, last = moved[frames], float(np.abs(predicted).max())
     x, y = predicted / last, measured / last
     limit, near = _slope(x, y, 2), _slope(x[:3], y[:3], 1)
     shown, told = ", ".join(map(_stated, measured / predicted)), _stated(limit, near)
     reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {told} in the limit"
-    lag, bend = _lag(predicted, visit.amplitude[frames]), abs(limit - near)
+    # By how much D lags behind the second order of where the run is, relative, because c, J and F'' change as it moves:
+    # D' = J D + g a^2 with a' = c a gives D = p (1 - d(ln(p / a^2))/dt / (2 c - J) + ...) for p = g a^2 / (2 c - J); over a
+    # rise of D the time is ln(rise) / (2 c), and 2 c - J is at least 2 c.
+    rise, squares = np.log(np.abs(predicted[[0, -1]])), 2 * np.log(visit.amplitude[frames][[0, -1]])
+    lag, bend = abs(float(np.diff(rise - squares)[0] / np.diff(rise)[0])), abs(limit - near)
     found = agreement(1.0, limit, SECOND, reason, predicted_error=lag, measured_error=bend, unit=unit)
     return Comparison(1.0, told, SECOND, found.holds, reason, unit=unit) if told == UNSTATED else found
 
@@ -276,16 +280,6 @@ def _driven(evidence: Evidence, visit: SaddleVisit, frame: int) -> float:
     inside = replace(at, small=at.projected(params)).params
     w, gamma = linearise(evidence.law, inside).second_order(params), (inside["W0"] @ visit.place.S[0])[evidence.curves.frequent]
     return float(_spread(evidence, w["W0"] @ visit.place.S[0]) * np.sign(gamma))
-
-
-def _lag(predicted: np.ndarray, amplitude: np.ndarray) -> float:
-    """By how much D lags behind the second order of where the run is, relative, because c, J and F'' change as it moves.
-
-    D' = J D + g a^2 with a' = c a gives D = p (1 - d(ln(p / a^2))/dt / (2 c - J) + ...) for p = g a^2 / (2 c - J); over a rise
-    of D the time is ln(rise) / (2 c), and 2 c - J is at least 2 c.
-    """
-    rise, squares = np.log(np.abs(predicted[[0, -1]])), 2 * np.log(amplitude[[0, -1]])
-    return abs(float(np.diff(rise - squares)[0] / np.diff(rise)[0]))
 
 
 def _stated(*ratios: float) -> str:
@@ -318,7 +312,7 @@ def _condensation_direction(evidence: Evidence) -> Comparison:
     """Cosines at E1; what is left of the start, of norm eps sqrt(d) against .1, tilts them by half its square."""
     when = evidence.openings["E1"]
     if when is None:
-        return Comparison(1.0, None, FIRST.cosine, None, "E1 was not reached", unit="cosine")
+        return undecided("E1 was not reached", 1.0, FIRST.cosine, "cosine")
     frame = min(int(np.searchsorted(evidence.curves.time, when)), len(evidence.curves.time) - 1)
     left, right = family.condensation_directions(evidence.curves.pi)
     u = np.linalg.svd(evidence.curves.params["W0"][frame])[0][:, 0]
@@ -333,7 +327,7 @@ def _frozen(evidence: Evidence) -> Comparison:
     when, top, unit = evidence.openings["E1"], evidence.curves.key_values[:, 0], "share of the start"
     if when is None or top[0] <= 0:
         words = "E1 was not reached" if when is None else "WQ or WK starts at zero"
-        return Comparison(1.0, None, FIRST.frozen, None, words, unit=unit)
+        return undecided(words, 1.0, FIRST.frozen, unit)
     ratio = float(np.interp(when, evidence.curves.time, top) / top[0])
     return agreement(1.0, ratio, FIRST.frozen, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
 
@@ -348,7 +342,7 @@ def _focus_direction(evidence: Evidence) -> Comparison:
     for size in (FIRST.seen / 3, FIRST.seen):
         when = passes(curves.time, curves.score_values[:, :1], size)[0]
         if when is None or (evidence.second is not None and when > evidence.second):
-            return Comparison(sign, None, FIRST.cosine, None, f"sv_1(Phi) stays below {size:.2g} before E2", unit="cosine")
+            return undecided(f"sv_1(Phi) stays below {size:.2g} before E2", sign, FIRST.cosine, "cosine")
         frame = min(int(np.searchsorted(curves.time, when)), len(curves.time) - 1)
         phi = curves.law.model.scores({name: block[frame] for name, block in curves.params.items()})
         target = np.outer(evidence.pi, evidence.pi)
@@ -361,7 +355,7 @@ def _focus_direction(evidence: Evidence) -> Comparison:
 def _sign(evidence: Evidence) -> Comparison:
     moved, c = first_move(evidence.curves), evidence.rate
     if moved is None or abs(moved) < FIRST.smallest:
-        return Comparison(float(np.sign(c)), None, "sign", None, "attention does not move in this run")
+        return undecided("attention does not move in this run", float(np.sign(c)), "sign")
     word = "towards" if moved > 0 else "away from"
     reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {moved:+.2g}, {word} it"
     return Comparison(float(np.sign(c)), moved, "sign", c * moved > 0, reason, 0.0, FIRST.smallest, "attention")

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.comparison import Regime
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.saddle_path import SaddlePath
-from stagescope.papers.focus_dilution import family
-from stagescope.papers.focus_dilution.ladder import SaddleVisit, Trajectory, saddle_visit, trajectory
+from stagescope.papers.focus_dilution.ladder import SaddleVisit, SmallPoint, Trajectory, saddle_visit, trajectory
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import Stay, onset, opening_times, stays
@@ -71,10 +70,10 @@ class Evidence:
     def start(self) -> float:
         return initial_rms(self.run)
 
-    @cached_property
+    @property
     def rate(self) -> float:
         """c, with its sign."""
-        return family.attention_rate(self.pi, self.law.process.transition, self.law.model.scale)
+        return self.curves.rate
 
     @cached_property
     def openings(self) -> dict[str, float | None]:
@@ -112,16 +111,16 @@ class Evidence:
     def _visits(self) -> dict[Stay, SaddleVisit]:
         return {}
 
-    def at(self, stay: Stay) -> SaddleVisit:
-        """The saddle visit of a stay, found once."""
+    def at(self, stay: Stay, known: SmallPoint | None = None) -> SaddleVisit:
+        """The saddle visit of a stay, found once; of a critical point that is known, where the run comes near that."""
         if stay not in self._visits:
-            self._visits[stay] = saddle_visit(self.trajectory, self.law, stay)
+            self._visits[stay] = saddle_visit(self.trajectory, self.law, stay, known)
         return self._visits[stay]
 
-    def visit(self, r: int, rq: int) -> SaddleVisit | None:
+    def visit(self, r: int, rq: int, known: SmallPoint | None = None) -> SaddleVisit | None:
         """The saddle visit of the first stay at a label; None where the run has no such stay."""
         found = next((stay for stay in self.stays if (stay.r, stay.rq) == (r, rq)), None)
-        return None if found is None else self.at(found)
+        return None if found is None else self.at(found, known)
 
     @cached_property
     def linear(self) -> Linearisation | None:
@@ -146,9 +145,18 @@ def initial_rms(run: Run) -> float:
     return float(np.sqrt(np.mean(np.concatenate([run.params[name][0].ravel() for name in run.params]) ** 2)))
 
 
+def undecided(reason: str, predicted: float | str, tolerance: float | str | None = None, unit: str | None = None) -> Comparison:
+    """A comparison that this run cannot make."""
+    return Comparison(predicted, None, tolerance, None, reason, unit=unit)
+
+
+def unless(failed: list[str], holds: str) -> Regime:
+    """In regime where nothing failed; otherwise the sentence says what did."""
+    return Regime(not failed, "; ".join(failed) or holds)
+
+
 def small_flow(evidence: Evidence) -> Regime:
-    failed = evidence.failures()
-    return Regime(not failed, "; ".join(failed) or "flow from a small start")
+    return unless(evidence.failures(), "flow from a small start")
 
 
 def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
@@ -164,7 +172,7 @@ def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
         elif not visit.small.of_its_label:
             failed.append(f"no critical point ({r},{rq}) was found: the search ended at |F| = {visit.small.point.residual:.1e}")
         near = "-" if visit is None else f"{visit.distance:.3f}"
-        return Regime(not failed, "; ".join(failed) or f"relative distance {near} from ({r},{rq})")
+        return unless(failed, f"relative distance {near} from ({r},{rq})")
 
     return regime
 
@@ -188,7 +196,7 @@ def reaching_second(evidence: Evidence) -> Regime:
         failed.append("E2 was not reached")
     elif evidence.second <= float(evidence.curves.time[0]):
         failed.append("two embedding directions are open at the start")
-    return Regime(not failed, "; ".join(failed) or f"flow from a small start, E2 at {evidence.second:.4g}")
+    return unless(failed, f"flow from a small start, E2 at {evidence.second:.4g}")
 
 
 def beside(evidence: Evidence) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 """Drawings of the focus-and-dilution figures: each function draws the numbers of its twin in figures_numbers.py."""
 
+from functools import partial
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,20 +14,25 @@ from stagescope.views.figure import COLORS, GREY, Numbers
 # Drawings of the focus-and-dilution figures that show runs: each function draws the numbers of its twin in numbers.py.
 
 
+panels_of = partial(plt.subplots, layout="constrained")
+line = partial(Line2D, [], [])
+"""A line of a legend."""
+
+
 def row_color(row: int) -> str:
     """The colour of a token, as on the page."""
     return COLORS[row % len(COLORS)]
 
 
-def row_handles(count: int, word: str = "row") -> list[Line2D]:
-    return [Line2D([], [], color=row_color(row), label=f"{word} {row}") for row in range(count)]
+def row_handles(count: int, word: str = "row", **style: Any) -> list[Any]:
+    return [line(color=row_color(row), label=f"{word} {row}", **style) for row in range(count)]
 
 
 def log_time(axis: Any, panel: Numbers, first: float = 0.5) -> None:
     """Logarithmic time from around E1 to the end, with plain numbers."""
-    axis.set_xscale("log")
-    axis.set_xlim(first * panel["events"]["E1"], panel["until"])
-    wide = np.log10(panel["until"] / (first * panel["events"]["E1"])) > 2
+    low, high = first * panel["events"]["E1"], panel["until"]
+    axis.set(xscale="log", xlim=(low, high))
+    wide = np.log10(high / low) > 2
     axis.xaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
     axis.xaxis.set_major_formatter("{x:g}")
     axis.xaxis.set_minor_formatter(NullFormatter())
@@ -41,21 +47,25 @@ def marked(axis: Any, panel: Numbers, names: tuple[str, ...]) -> None:
     across = [axis.transLimits.transform(axis.transScale.transform((when, 1.0)))[0] for when, _ in inside]
     for k, (when, name) in enumerate(inside):
         axis.axvline(when, color=GREY, lw=0.7, ls=":", zorder=0)
-        place, text = axis.get_xaxis_transform(), f"${name[0]}_{name[1:]}$"
+        place = axis.get_xaxis_transform()
         before = k > 0 and across[k] - across[k - 1] < close
         after = k + 1 < len(inside) and across[k + 1] - across[k] < close
         side = "center" if before == after else "left" if before else "right"
-        axis.text(when, 1.01, text, transform=place, ha=side, va="bottom", fontsize=8, color="#444444")
+        axis.text(when, 1.01, f"${name[0]}_{name[1:]}$", transform=place, ha=side, va="bottom", fontsize=8, color="#444444")
 
 
-def title_of(panel: Numbers) -> str:
+def entitle(axis: Any, panel: Numbers) -> None:
+    """The preset and its law above the names of events."""
     law = " ".join(f"{p:g}".lstrip("0") for p in panel["pi"])
-    return rf"{panel['preset']}: $\pi$ = ({law})"
+    axis.set_title(rf"{panel['preset']}: $\pi$ = ({law})", pad=16)
+
+
+ALL_EVENTS = ("E1", "Q1", "E2", "Q2", "E3")
 
 
 def embedding(numbers: Numbers) -> Drawing:
     names = list(numbers["moments"])
-    drawing, axes = plt.subplots(1, len(names), figsize=(10.6, 2.9), sharex=True, sharey=True, layout="constrained")
+    drawing, axes = panels_of(1, len(names), figsize=(10.6, 2.9), sharex=True, sharey=True)
     path, time = np.array(numbers["path"]), np.array(numbers["t"])
     titles = {
         "(1,0)": "condensed",
@@ -80,20 +90,17 @@ def embedding(numbers: Numbers) -> Drawing:
     axes[0].set_ylim(-2.3, 1.7)
     axes[2].set_xlabel("condensed direction")
     axes[0].set_ylabel("next direction")
-    axes[0].legend(handles=[_dot(row) for row in range(path.shape[1])], loc="upper left", handletextpad=0.1)
+    dots = row_handles(path.shape[1], "token", marker="o", ls="", ms=5)
+    axes[0].legend(handles=dots, loc="upper left", handletextpad=0.1)
     drawing.suptitle(
         "Rows of the embedding (ref): one direction explains all of them until the second opens (share of variance below)"
     )
     return drawing
 
 
-def _dot(row: int) -> Line2D:
-    return Line2D([], [], color=row_color(row), marker="o", ls="", ms=5, label=f"token {row}")
-
-
 def singular_values(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(3, len(panels), figsize=(8.8, 6.2), sharex="col", sharey="row", layout="constrained")
+    drawing, axes = panels_of(3, len(panels), figsize=(8.8, 6.2), sharex="col", sharey="row")
     kinds = {"W0": "$W_0$", "W1": "$W_1$", "Phi": r"scores $\Phi$"}
     for column, panel in enumerate(panels):
         for line, (name, label) in enumerate(kinds.items()):
@@ -101,14 +108,13 @@ def singular_values(numbers: Numbers) -> Drawing:
             for k, values in enumerate(panel["values"][name]):
                 axis.plot(panel["t"], values, color=COLORS[k % len(COLORS)], label=f"k = {k + 1}")
             axis.axhline(numbers["level"], color=GREY, lw=0.9, ls="--")
-            axis.set_yscale("log")
-            axis.set_ylim(1e-8 if name == "Phi" else 3e-4, 60 if name == "Phi" else 8)
+            axis.set(yscale="log", ylim=(1e-8, 60) if name == "Phi" else (3e-4, 8))
             log_time(axis, panel, 0.1)
             openings = tuple(n for n in panel["events"] if n[0] == ("Q" if name == "Phi" else "E") and n[1:].isdigit())
             marked(axis, panel, openings)
             if column == 0:
                 axis.set_ylabel(f"singular values of {label}")
-        axes[0, column].set_title(title_of(panel), pad=16)
+        entitle(axes[0, column], panel)
         axes[2, column].set_xlabel("t")
     axes[0, 0].legend(loc="upper left", ncols=2)
     drawing.suptitle("Embedding and attention directions open in turn; an event is a singular value passing .1 (dashed)")
@@ -117,7 +123,7 @@ def singular_values(numbers: Numbers) -> Drawing:
 
 def attention(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(2, len(panels), figsize=(9.4, 6.0), layout="constrained", height_ratios=(1.25, 1))
+    drawing, axes = panels_of(2, len(panels), figsize=(9.4, 6.0), height_ratios=(1.25, 1))
     for column, panel in enumerate(panels):
         whole, first = axes[:, column]
         time, rows = np.array(panel["t"]), np.array(panel["rows"])
@@ -130,19 +136,16 @@ def attention(numbers: Numbers) -> Drawing:
         for axis, shift in ((whole, 0.0), (first, panel["base"])):
             _moments(axis, panel, time, rows, shift)
         log_time(whole, panel, 1.5)
-        marked(whole, panel, ("E1", "Q1", "E2", "Q2", "E3"))
+        marked(whole, panel, ALL_EVENTS)
         whole.set_ylim(-0.02, 1.03)
-        whole.set_title(title_of(panel), pad=16)
+        entitle(whole, panel)
         _zoom(first, panel)
         first.set_xlabel("t")
     axes[0, 0].set_ylabel("attention on token 0, $A_{i0}$")
     axes[1, 0].set_ylabel(r"first cycle, $A_{i0}-\pi_0$")
     marks = [("^", True, "focus"), ("v", True, "half lost"), ("^", False, "refocus"), ("v", False, "diluted again")]
-    handles: list[Any] = row_handles(len(panels[0]["rows"]))
-    handles += [
-        Line2D([], [], color="#444444", marker=m, ls="", mfc="#444444" if full else "white", label=text)
-        for m, full, text in marks
-    ]
+    handles = row_handles(len(panels[0]["rows"]))
+    handles += [line(color="#444444", marker=m, ls="", mfc="#444444" if full else "white", label=text) for m, full, text in marks]
     drawing.legend(handles=handles, loc="outside lower center", ncols=8, columnspacing=1.2)
     drawing.suptitle("Rare rows first gain attention on the frequent token, then lose it; after $E_2$ the cycle begins again")
     return drawing
@@ -174,7 +177,7 @@ def _zoom(axis: Any, panel: Numbers) -> None:
 
 def entropy(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(1, len(panels), figsize=(9.4, 3.5), layout="constrained")
+    drawing, axes = panels_of(1, len(panels), figsize=(9.4, 3.5))
     for axis, panel in zip(axes, panels, strict=True):
         for row, curve in enumerate(panel["rows"]):
             axis.plot(panel["t"], curve, color=row_color(row))
@@ -183,9 +186,9 @@ def entropy(numbers: Numbers) -> Drawing:
             0.01, panel["base"], r"$H(\pi)$", color="#555555", fontsize=8, va="bottom", transform=axis.get_yaxis_transform()
         )
         log_time(axis, panel, 1.5)
-        marked(axis, panel, ("Q1", "E2", "Q2", "E3"))
+        marked(axis, panel, ALL_EVENTS[1:])
         axis.set_ylim(bottom=0)
-        axis.set_title(title_of(panel), pad=16)
+        entitle(axis, panel)
         axis.set_xlabel("t")
     axes[0].set_ylabel("entropy of the attention row (nats)")
     axes[0].legend(handles=row_handles(len(panels[0]["rows"])), loc="lower left")
@@ -195,20 +198,19 @@ def entropy(numbers: Numbers) -> Drawing:
 
 def norms(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(1, len(panels), figsize=(9.4, 3.6), sharey=True, layout="constrained")
+    drawing, axes = panels_of(1, len(panels), figsize=(9.4, 3.6), sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
         for row, curve in enumerate(panel["rows"]):
             axis.plot(panel["t"], curve, color=row_color(row))
             axis.plot(panel["plateau"], [panel["predicted"][row]] * 2, color=row_color(row), ls=(0, (1, 1.2)), lw=4, alpha=0.45)
-        axis.set_yscale("log")
-        axis.set_ylim(1e-3, 5)
+        axis.set(yscale="log", ylim=(1e-3, 5))
         log_time(axis, panel)
-        marked(axis, panel, ("E1", "Q1", "E2", "Q2", "E3"))
-        axis.set_title(title_of(panel), pad=16)
+        marked(axis, panel, ALL_EVENTS)
+        entitle(axis, panel)
         axis.set_xlabel("t")
     axes[0].set_ylabel("row norms of $W_0$")
-    handles: list[Any] = row_handles(len(panels[0]["rows"]), "token")
-    handles.append(Line2D([], [], color="#444444", ls=(0, (1, 1.2)), lw=4, alpha=0.45, label=r"predicted $a\,\pi_i/n$"))
+    handles = row_handles(len(panels[0]["rows"]), "token")
+    handles.append(line(color="#444444", ls=(0, (1, 1.2)), lw=4, alpha=0.45, label=r"predicted $a\,\pi_i/n$"))
     axes[1].legend(handles=handles, loc="lower right")
     drawing.suptitle(
         r"Rows of the embedding sit at the predicted $a\,\pi_i/n$ while condensed, and pass through zero when they dilute"
@@ -223,7 +225,7 @@ DARK = "#444444"
 
 def loss(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(2, len(panels), figsize=(9.6, 5.8), sharex="col", layout="constrained", height_ratios=(1.3, 1))
+    drawing, axes = panels_of(2, len(panels), figsize=(9.6, 5.8), sharex="col", height_ratios=(1.3, 1))
     for column, panel in enumerate(panels):
         top, bottom = axes[:, column]
         top.plot(panel["t"], panel["loss"], color=COLORS[0])
@@ -240,8 +242,8 @@ def loss(numbers: Numbers) -> Drawing:
             _plateau(bottom, panel, rung, crowded=rung["t"] < 1.7 * before)
             before = rung["t"]
         log_time(bottom, panel, 0.12)
-        marked(top, panel, ("E1", "Q1", "E2", "Q2", "E3"))
-        top.set_title(title_of(panel), pad=16)
+        marked(top, panel, ALL_EVENTS)
+        entitle(top, panel)
         bottom.set_xlabel("t")
     axes[0, 0].set_ylabel("loss (nats)")
     axes[1, 0].set_ylabel(r"$|\nabla L|$ (hollow: far from the point)")
@@ -271,6 +273,3 @@ def _plateau(axis: Any, panel: Numbers, rung: Numbers, crowded: bool) -> None:
     else:
         style = {"xytext": (3 if crowded else 0, -6), "ha": "left" if crowded else "center", "va": "top"}
     axis.annotate(rung["label"], (rung["t"], height), textcoords="offset points", fontsize=8, **style)
-
-
-# The drawing of the figure of saddle paths.

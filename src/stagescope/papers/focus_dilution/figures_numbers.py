@@ -82,6 +82,8 @@ def embedding(progress: Progress) -> Numbers:
     first = np.linalg.svd(condensed)[2][0]
     axes = np.stack([first, np.linalg.svd(last - np.outer(last @ first, first))[2][0]])
     axes *= np.sign([condensed[0] @ axes[0], last[0] @ axes[1]])[:, None]
+    # Shares of the variance of rows in their principal directions (centred).
+    squares = {name: np.linalg.svd(rows[at] - rows[at].mean(axis=0), compute_uv=False) ** 2 for name, at in frames.items()}
     progress.update(1)
     return {
         "preset": "ref",
@@ -89,16 +91,10 @@ def embedding(progress: Progress) -> Numbers:
         "events": held,
         "moments": {name: float(curves.time[frames[name]]) for name in moments},
         "points": {name: rounded(rows[frames[name]] @ axes.T) for name in moments},
-        "explained": {name: rounded(_explained(rows[frame])) for name, frame in frames.items()},
+        "explained": {name: rounded(square / square.sum()) for name, square in squares.items()},
         "t": rounded(curves.time[kept]),
         "path": rounded(rows[kept] @ axes.T),
     }
-
-
-def _explained(rows: np.ndarray) -> np.ndarray:
-    """Shares of the variance of rows in their principal directions (centred)."""
-    square = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
-    return square / square.sum()
 
 
 @side_by_side("singular values", level=THRESHOLDS.level)
@@ -166,21 +162,18 @@ def entropy(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
     """Entropy of attention rows: it falls with the focus, rises with the dilution, falls again [FD:dilution]."""
     kept = shown(curves)
     until = found.events["E2"]
-    turning = {
-        str(row): {name: rounded(value) for name, value in _turning(curves.time, curves.entropy[:, row], until).items()}
-        for row in range(len(curves.pi))
-        if row != curves.frequent
-    }
+    first_cycle_end = int(np.searchsorted(curves.time, until or curves.time[-1])) + 1
+    turning = {}
+    for row, curve in enumerate(curves.entropy.T):
+        if row != curves.frequent:
+            # Lowest before the largest of the first cycle, that largest value, and the end.
+            inside = curve[:first_cycle_end]
+            top = int(np.argmax(inside))
+            values = {"start": curve[0], "focused": inside[: top + 1].min(), "diluted": inside[top], "end": curve[-1]}
+            turning[str(row)] = {name: rounded(value) for name, value in values.items()}
     unigram = float(-np.sum(curves.pi * np.log(curves.pi)))
     rows, largest = rounded(curves.entropy[kept].T), float(np.log(len(curves.pi)))
     return {"base": unigram, "largest": largest, "t": rounded(curves.time[kept]), "rows": rows, "turning": turning}
-
-
-def _turning(time: np.ndarray, curve: np.ndarray, second: float | None) -> dict[str, Any]:
-    """Lowest before the largest of the first cycle, that largest value, and the end."""
-    inside = curve[: int(np.searchsorted(time, second or time[-1])) + 1]
-    top = int(np.argmax(inside))
-    return {"start": curve[0], "focused": inside[: top + 1].min(), "diluted": inside[top], "end": curve[-1]}
 
 
 @side_by_side("norms")
@@ -203,9 +196,6 @@ def norms(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
         "measured": rounded(measured),
         "mean_abs_difference": float(np.mean(np.abs(measured - predicted))),
     }
-
-
-# Other chains with one stationary law: which of them focus and which move away [FD:attention-rate].
 
 
 # Numbers of the focus-and-dilution figures that test its laws; each function makes the runs it needs.
@@ -236,6 +226,3 @@ def loss(preset: str, curves: TokenCurves, _: Any) -> Numbers:
         "end_above_floor": float(run.series["loss"][-1] - chain.floor()),
         "rungs": rungs,
     }
-
-
-# Numbers of the figure of saddle paths: event times over the initial scale, far below where a flow can start.

@@ -52,8 +52,8 @@ class SmallPoint:
     def of_its_label(self) -> bool:
         """Whether it is a critical point with r embedding and rq attention directions, not one of a smaller model."""
         params = self.point.params
-        scores = self.loss.model.scale * (params["W0"] @ params["WQ"]) @ (params["W0"] @ params["WK"]).T
-        ranks = [int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in (params["W0"], scores)]
+        matrices = params["W0"], self.loss.model.scores(params)
+        ranks = [int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in matrices]
         return self.point.found and ranks == [self.r, self.rq]
 
     @property

@@ -13,7 +13,7 @@ from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Compiled, FlatField, Objective, OfModel, TaylorField, flat_field
+from stagescope.fields.field import Compiled, FlatField, Found, Objective, OfModel, TaylorField, flat_field
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Layout, Params, key
 from stagescope.processes.markov_chain import Chain, Start
@@ -37,6 +37,16 @@ class TokenLoss(OfModel, Described, Objective):
         if self.model.vocab != self.process.vocab:
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the chain's {self.process.vocab} tokens")
         return self
+
+    @abstractmethod
+    def _kernel(self, params: Params) -> Found:
+        """The loss and its gradient."""
+
+    def value(self, params: Params) -> float:
+        return self._kernel(params)[0]
+
+    def grad(self, params: Params) -> dict[str, np.ndarray]:
+        return self._kernel(params)[1]
 
 
 class TokenPopulation(TokenLoss):
@@ -81,13 +91,7 @@ class TokenPopulation(TokenLoss):
         predicted = jax.nn.log_softmax(attention @ w0 @ params["W1"], axis=1)
         return -jnp.sum(data["pi"][:, None] * data["transition"] * predicted)
 
-    def value(self, params: Params) -> float:
-        return self._kernel(params)[0]
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._kernel(params)[1]
-
-    def _kernel(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
+    def _kernel(self, params: Params) -> Found:
         layout = Layout.of({name: params[name] for name in BLOCKS})
         out = np.empty(layout.size)
         return self._module.gradient(layout.pack(params), out, self._held.copy()), layout.unpack(out)
@@ -222,28 +226,22 @@ class TokenCounts(TokenLoss):
     def loss(self, params: Any, data: Any) -> Any:
         return contexts_loss(self.model.scale, params, data)
 
-    def value(self, params: Params) -> float:
-        return self._kernel(params, self.contexts)[0]
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._kernel(params, self.contexts)[1]
-
     def slopes(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """GM = dL/dM for M = W0 W1, and GP = scale dL/dPhi, as in the reduced family."""
         found = _slopes(self.model.scores(params), params["W0"] @ params["W1"], self.contexts)
         return found[2], self.model.scale * found[1]
 
-    def _kernel(self, params: Params, contexts: Contexts) -> tuple[float, dict[str, np.ndarray]]:
-        """The kernel's derivatives in Phi and M = W0 W1, taken back to the four blocks."""
+    def _kernel(self, params: Params, contexts: Contexts | None = None) -> Found:
+        """The kernel's derivatives in Phi and M = W0 W1, taken back to the four blocks; of all contexts unless some are given."""
         w0, w1, wq, wk = (np.asarray(params[name], dtype=float) for name in BLOCKS)
         query, key, scale = w0 @ wq, w0 @ wk, self.model.scale
-        loss, d_scores, d_logits = _slopes(scale * query @ key.T, w0 @ w1, contexts)
+        loss, d_scores, d_logits = _slopes(scale * query @ key.T, w0 @ w1, contexts or self.contexts)
         d_query, d_key = scale * d_scores @ key, scale * d_scores.T @ query
         d_w0 = d_logits @ w1.T + d_query @ wq.T + d_key @ wk.T
         return loss, {"W0": d_w0, "W1": w0.T @ d_logits, "WQ": w0.T @ d_query, "WK": w0.T @ d_key}
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        return flat_field(lambda params: self._kernel(params, self.contexts), layout, rates)
+        return flat_field(self._kernel, layout, rates)
 
     def fused(self, layout: Layout, decay: float, lr: Mapping[str, float]) -> Steps:
         """Steps with the kernel: memory <- decay memory + gradient, theta_b <- theta_b - lr_b memory_b."""
@@ -252,8 +250,7 @@ class TokenCounts(TokenLoss):
         @np.errstate(over="ignore", invalid="ignore")  # a divergence is reported once, as the outcome
         def steps(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
             for done in range(count):
-                batch = self.minibatch(first + done)
-                found = self._kernel(layout.unpack(theta), self.contexts if batch is None else batch)[1]
+                found = self._kernel(layout.unpack(theta), self.minibatch(first + done))[1]
                 memory *= decay
                 memory += layout.pack(found)
                 theta -= rates * memory

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.fields.softmax import softmax
+from stagescope.papers.focus_dilution.family import attention_rate
 from stagescope.papers.focus_dilution.loss import MOST_BY_LOOPS, TokenLoss
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
@@ -30,6 +31,11 @@ class TokenCurves:
     def frequent(self) -> int:
         """The most frequent token."""
         return int(np.argmax(self.pi))
+
+    @cached_property
+    def rate(self) -> float:
+        """c, the rate of attention at (1,0), with its sign."""
+        return attention_rate(self.pi, self.law.process.transition, self.law.model.scale)
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -62,11 +68,6 @@ class TokenCurves:
     def on_frequent(self) -> np.ndarray:
         """Attention of each query type on the most frequent token (frames, d)."""
         return self.attention[:, :, self.frequent] if self._rows is None else self._rows[0][:, 0]
-
-    @cached_property
-    def _changes(self) -> np.ndarray:
-        """The largest change of an entry of attention from frame to frame (frames - 1,)."""
-        return np.abs(np.diff(self.attention, axis=0)).max(axis=(1, 2)) if self._rows is None else self._rows[1]
 
     @cached_property
     def embedding_values(self) -> np.ndarray:
@@ -120,11 +121,12 @@ class TokenCurves:
 
         Growth of a singular value below 1e-3, or of WQ WK^T below its start, does not count.
         """
-        shares = self._changes / 0.01
+        # The largest change of an entry of attention from frame to frame (frames - 1,).
+        changes = np.abs(np.diff(self.attention, axis=0)).max(axis=(1, 2)) if self._rows is None else self._rows[1]
         keys = self.key_values[:, :1]
         grown = [np.log(np.maximum(values, 1e-3)) for values in (self.embedding_values, self.score_values)]
         grown.append(np.log(np.maximum(keys, max(keys[0, 0], np.finfo(float).tiny))))
-        return np.maximum(shares, np.abs(np.diff(np.hstack(grown), axis=0)).max(axis=1) / 0.05)
+        return np.maximum(changes / 0.01, np.abs(np.diff(np.hstack(grown), axis=0)).max(axis=1) / 0.05)
 
 
 def _entropy(rows: np.ndarray) -> np.ndarray:

@@ -14,7 +14,6 @@ from stagescope.dynamics.record import AtTimes, Uniform
 from stagescope.errors import StagescopeError
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.papers.focus_dilution.evidence import Evidence
-from stagescope.papers.focus_dilution.family import attention_rate
 from stagescope.papers.focus_dilution.ladder import rung
 from stagescope.papers.focus_dilution.loss import TokenPairs, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
@@ -118,10 +117,10 @@ class FocusDilutionReading(Reading):
     @cached_property
     def stages(self) -> Stages:
         curves, run = self.curves, self.run
-        law = curves.law
-        sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
         tolerance = float(last_motion(run.spec).get("rtol", 0.0))
-        return detect(curves, sign, tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws)
+        return detect(
+            curves, float(np.sign(curves.rate)), tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws
+        )
 
     @cached_property
     def draws(self) -> Draws:
@@ -135,14 +134,12 @@ class FocusDilutionReading(Reading):
         names = {name for events in found for name in events}
         times = {name: [when for events in found if (when := events.get(name)) is not None] for name in names}
         spread = {name: SAMPLES.quantile * float(np.std(at, ddof=1)) for name, at in times.items() if len(at) > SAMPLES.count / 2}
-        return Draws(law.batch is not None, self._memory(), spread)
-
-    def _memory(self) -> float:
-        """Time over which steps remember earlier ones, three times 1/(1 - momentum) steps; 0 without memory."""
+        # Time over which steps remember earlier ones, three times 1/(1 - momentum) steps; 0 without memory.
         optimizer = last_motion(self.run.spec).get("optimizer", {})
         decay = float(optimizer.get("momentum", optimizer.get("b1", 0.0)))
         steps = float(self.run.step[-1]) if "step" in self.run.series else 0.0
-        return 3 / (1 - decay) * float(self.run.time[-1]) / steps if decay and steps else 0.0
+        memory = 3 / (1 - decay) * float(self.run.time[-1]) / steps if decay and steps else 0.0
+        return Draws(law.batch is not None, memory, spread)
 
     def on_other_pairs(self, seed: int) -> dict[str, float | None]:
         """Events of the same start on another draw of as many pairs: a flow, or the same motion where that is a fork
@@ -161,7 +158,7 @@ class FocusDilutionReading(Reading):
             progress=False,
         )
         curves = TokenCurves(made.time, {name: made.params[name] for name in made.params}, law)
-        sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
+        sign = float(np.sign(curves.rate))
         return dict(detect(curves, sign, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status).events)
 
     @cached_property
@@ -222,7 +219,5 @@ def _rung(evidence: Evidence, stay: Stay) -> Rung:
 def run_numbers(run: Run) -> dict[str, float]:
     """Also which way attention first goes, and the rate in theory: the signs of both say focus or defocus [FD:attention-rate]."""
     curves = token_curves(run)
-    chain, scale = curves.law.process, curves.law.model.scale
     moved = first_move(curves)
-    measured = {"first_move": float("nan") if moved is None else moved}
-    return {**final_loss(run), **measured, "attention_rate": attention_rate(chain.stationary, chain.transition, scale)}
+    return {**final_loss(run), "first_move": float("nan") if moved is None else moved, "attention_rate": curves.rate}

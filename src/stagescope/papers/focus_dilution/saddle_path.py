@@ -192,14 +192,11 @@ class Walked:
 
 def walk(loss: TokenLoss, start: Params, eta: float, until: float, seen: float = np.inf) -> Iterator[Walked]:
     """The legs from a start near the origin; the last one ends at the first event clearly after the time `seen`."""
-    state, t = State.at(start), 0.0
-    leg = _origin(loss, state, np.log(eta), until)
-    while True:
+    leg = _origin(loss, State.at(start), np.log(eta), until)
+    yield leg
+    while leg.opened is not None:
+        leg = _leg(loss, leg.state.opened(leg.opened), float(leg.time[-1]), np.log(eta), until, seen)
         yield leg
-        if leg.opened is None:
-            return
-        t = float(leg.time[-1])
-        leg = _leg(loss, leg.state.opened(leg.opened), t, np.log(eta), until, seen)
 
 
 def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
@@ -283,6 +280,11 @@ class _Leg:
         size = math.sqrt(np.vdot(w0, w0))
         return {"embedding": self.eta, "attention": min(self.eta, float(np.log(2 * SCORES / (self.scale * size**2)) / 2))}
 
+    def gaps(self) -> dict[str, float]:
+        """E-folds of each stack to its limit."""
+        limits = self.limits()
+        return {name: limits[name] - stack.top for name, stack in self.stacks.items()}
+
     def advance(self, t: float, point: np.ndarray) -> str | None:
         """Carry the stacks over one step of the small flow; returns the block that reached eta on the way."""
         h, (velocity, value) = t - self.t, self.model.velocity(point)
@@ -318,8 +320,7 @@ class _Leg:
 
         A way out inside the small model that is lost to rounding ends the path unless something outside opens before.
         """
-        limits, rates = self.limits(), self.rates()
-        gaps = {name: limits[name] - stack.top for name, stack in self.stacks.items()}
+        gaps, rates = self.gaps(), self.rates()
         due = self.t + min(gaps[name] / max(rates[name], 1e-300) for name in STACKS)
         rate, size = self.inside()
         if rate > INSIDE and size < LOST and due > self.t + math.log(0.1 / LOST) / rate:
@@ -341,8 +342,7 @@ class _Leg:
             return Ending(f"the flow of the last leg was given up after {taken} steps of the solver, at t={plain_time(self.t)}")
         if self.t < LONG * max(begun, 1.0):
             return None
-        limits, rates = self.limits(), self.rates()
-        gaps = {name: limits[name] - stack.top for name, stack in self.stacks.items()}
+        gaps, rates = self.gaps(), self.rates()
         folds = {name: rates[name] * self.t * math.log(until / self.t) for name in STACKS}
         if any(folds[name] >= gaps[name] for name in STACKS) or self.inside()[0] > INSIDE:
             return None
@@ -373,8 +373,8 @@ class _Leg:
 
 def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float, seen: float) -> Walked:
     leg = _Leg(loss, state, t, eta)
-    for name in STACKS:
-        if leg.limits()[name] - leg.stacks[name].top <= REACHED:
+    for name, gap in leg.gaps().items():
+        if gap <= REACHED:
             return leg.ended(name)
     try:
         for now, point in leg.model.steps(leg.point, t, until):
@@ -424,13 +424,11 @@ class Path:
 
     @cached_property
     def sizes(self) -> dict[str, np.ndarray]:
-        tops = np.concatenate([leg.tops for leg in self.walked])
-        return {name: tops[:, i] for i, name in enumerate(STACKS)}
+        return dict(zip(STACKS, np.concatenate([leg.tops for leg in self.walked]).T, strict=True))
 
     @cached_property
     def rates(self) -> dict[str, np.ndarray]:
-        rates = np.concatenate([leg.rates for leg in self.walked])
-        return {name: rates[:, i] for i, name in enumerate(STACKS)}
+        return dict(zip(STACKS, np.concatenate([leg.rates for leg in self.walked]).T, strict=True))
 
     @cached_property
     def values(self) -> dict[str, np.ndarray]:
@@ -451,7 +449,12 @@ class Path:
 
     def _leg(self, stay: Stay, following: Stay | None) -> Leg:
         end = float(self.time[-1]) if stay.stop is None else stay.stop
-        opens, local = self._opening(stay, following)
+        # What opens at the end of a stay, and its rate when the last pattern of this kind joined the path before.
+        opens = local = None
+        if following is not None and (following.r > stay.r or following.rq > stay.rq):
+            opens = "embedding" if following.r > stay.r else "attention"
+            joined = [leg for leg in self.walked if leg.opened == opens and leg.time[-1] <= following.start]
+            local = float(joined[-1].rates[-1][STACKS.index(opens)]) if joined else None
         return Leg(
             label=stay.label,
             t_in=stay.start,
@@ -463,7 +466,16 @@ class Path:
         )
 
     def _at_rest(self, stay: Stay, opens: str | None, local: float | None) -> AtRest:
-        rates, endless = self._point_rates(stay, opens)
+        # The rates at the critical point of the stay's own small model, and whether this point lies at infinity.
+        rates: list[float] = []
+        endless = False
+        if stay.r:
+            model, point, endless = self.critical(stay)
+            if opens is not None and not endless:
+                law = escape_matrices(model.loss, model.unpacked(point))[opens]
+                rates = [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > NO_RATE]
+        elif opens:
+            rates = [float(self.walked[0].rates[0][0])]
         if local is None:
             last = self.walked[-1]
             near = last.speed < SETTLED or (last.ending is not None and last.ending.final)
@@ -472,41 +484,19 @@ class Path:
         state: Place = "at infinity" if endless else "settled" if near else "passed"
         return state, tuple(rates) if near and not endless else ()
 
-    def _opening(self, stay: Stay, following: Stay | None) -> tuple[str | None, float | None]:
-        """What opens at the end of a stay, and its rate when the last pattern of this kind joined the path before."""
-        if following is None or (following.r <= stay.r and following.rq <= stay.rq):
-            return None, None
-        opens = "embedding" if following.r > stay.r else "attention"
-        joined = [leg for leg in self.walked if leg.opened == opens and leg.time[-1] <= following.start]
-        return opens, float(joined[-1].rates[-1][STACKS.index(opens)]) if joined else None
-
-    def _point_rates(self, stay: Stay, opens: str | None) -> tuple[list[float], bool]:
-        """The rates at the critical point of a stay's own small model, and whether this point lies at infinity."""
-        if stay.r == 0:
-            return ([float(self.walked[0].rates[0][0])] if opens else []), False
-        model, point, endless = self.critical(stay)
-        if endless or opens is None:
-            return [], endless
-        law = escape_matrices(model.loss, model.unpacked(point))[opens]
-        return [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > NO_RATE], False
-
     def critical(self, stay: Stay) -> tuple[SmallModel, np.ndarray, bool]:
         """The small model of a stay, r at least 1, where its flow ends, and whether that is at infinity.
 
         The flow starts from the slowest point of the stay.
         """
-        leg, frame = self._slowest(stay)
+        stop = np.inf if stay.stop is None else stay.stop
+        moving = [leg for leg in self.walked if leg.model is not None]
+        frames = [(leg, i) for leg in moving for i in np.flatnonzero((leg.time >= stay.start) & (leg.time <= stop)).tolist()]
+        leg, frame = min(frames, key=lambda at: at[0].speeds[at[1]])
         assert leg.model is not None
         small = project(leg.model.layout.unpack(leg.points[frame]), stay.r, stay.rq)
         model = SmallModel(self.loss, stay.r, stay.rq)
         return model, *followed(model, model.layout.pack(small), float(leg.time[frame]))
-
-    def _slowest(self, stay: Stay) -> tuple[Walked, int]:
-        """The slowest point of the path during a stay: its leg and frame."""
-        stop = np.inf if stay.stop is None else stay.stop
-        frames = [(leg, i) for leg in self.walked for i in np.flatnonzero((leg.time >= stay.start) & (leg.time <= stop)).tolist()]
-        moving = [(leg, i) for leg, i in frames if leg.model is not None]
-        return min(moving, key=lambda at: at[0].speeds[at[1]])
 
 
 def _values(leg: Walked, letter: str, count: int) -> np.ndarray:
@@ -559,11 +549,15 @@ def token_path(loss: TokenLoss, start: Params, until: float, seen: float = np.in
     It is computed twice, with eta and with half of it: times are extrapolated, and the interval is a multiple of the difference.
     """
     _check(loss, start)
-    eta = _eta(start)
+    # The geometric mean of the start and 1, and well above the largest pattern of the start.
+    eta = float(np.clip(max(np.sqrt(_rms(start)), 2 * RULE.room * _top(start)), RULE.least_eta, RULE.most_eta))
     coarse, fine = _both(loss, start, eta, until, seen)
     ending = fine.walked[-1].ending
     assert ending is not None
-    end = _reach(fine, until) if ending.final else float(fine.time[-1])
+    end = float(fine.time[-1])
+    if ending.final:  # up to when it is the end: what lies outside, of size s, acts on the path at the rate s^2 at most
+        size = max(float(values[-1]) for values in fine.sizes.values())
+        end = max(end, min(until, RULE.slow * float(np.exp(-2 * min(size, 0.0)))))
     error = SOLVER + _rms(start)  # what lies outside the path is left out to second order: a share of its own size
     reason = f"{ending.reason}, which is known up to t={plain_time(end, 2)}" if ending.final else ending.reason
     shared = {"reason": reason, "end": end, "absent": ending.final, "error": error}
@@ -590,12 +584,6 @@ def _times(coarse: Path, fine: Path, name: str, seen: float) -> tuple[float | No
     return (None, None) if enough(seen) in short else found
 
 
-def _reach(path: Path, until: float) -> float:
-    """Up to when the end of a path is its end: what lies outside, of size s, acts on the path at the rate s^2 at most."""
-    size = max(float(values[-1]) for values in path.sizes.values())
-    return max(float(path.time[-1]), min(until, RULE.slow * float(np.exp(-2 * min(size, 0.0)))))
-
-
 def _rms(start: Params) -> float:
     return float(np.sqrt(np.mean(np.concatenate([np.ravel(start[name]) for name in BLOCKS]) ** 2)))
 
@@ -604,12 +592,6 @@ def _top(start: Params) -> float:
     """The size of the largest pattern of both stacks."""
     stacks = [np.vstack([start["W0"], start["W1"].T, start["WQ"].T, start["WK"].T]), np.vstack([start["WQ"], start["WK"]])]
     return max(float(np.linalg.norm(stack, 2)) for stack in stacks)
-
-
-def _eta(start: Params) -> float:
-    """The geometric mean of the start and 1, and well above the largest pattern of the start."""
-    wanted = max(np.sqrt(_rms(start)), 2 * RULE.room * _top(start))
-    return float(np.clip(wanted, RULE.least_eta, RULE.most_eta))
 
 
 def _check(loss: TokenLoss, start: Params) -> None:

@@ -303,12 +303,10 @@ def _missing_notes(
 
 # The stages of focus and dilution: when each began and ended, the numbers behind it, and a sentence with them [FD:stages].
 
-Events = Mapping[str, float | None]
-
 
 def stages_of(
     curves: TokenCurves,
-    events: Events,
+    events: Times,
     ladder: Sequence[Stay],
     rows: Sequence[RowCycle],
     later: Sequence[tuple[int, Turn]],
@@ -354,7 +352,7 @@ def _midway(curves: TokenCurves, first: float, opened: float | None) -> float:
     return (first + max(first, end)) / 2
 
 
-def _first_cycle(curves: TokenCurves, events: Events, rows: Sequence[RowCycle], opened: float, sign: float) -> list[Stage]:
+def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float, sign: float) -> list[Stage]:
     """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
     name = "focus" if sign > 0 else "defocus"
     focused = [cycle for cycle in rows if cycle.focus is not None]
@@ -369,7 +367,7 @@ def _first_cycle(curves: TokenCurves, events: Events, rows: Sequence[RowCycle], 
     moved = f"gain of attention on the frequent token: {listed}{without}"
     own = [stage for cycle in focused for stage in _row_stages(cycle, name, opened, sign)]
     halves = [cycle.half for cycle in focused]
-    whole = None if None in halves else max(half for half in halves if half is not None)
+    whole = None if None in halves else max(half or 0.0 for half in halves)
     sentence, diluted = _diluted(curves, events, focused, opened)
     begun = min((half for half in halves if half is not None), default=np.inf)
     if max(peaks) - begun > BRIEF * max(peaks):
@@ -396,7 +394,7 @@ def _row_stages(cycle: RowCycle, name: str, opened: float, sign: float) -> list[
     ]
 
 
-def _diluted(curves: TokenCurves, events: Events, focused: Sequence[RowCycle], opened: float) -> tuple[str, dict[str, Any]]:
+def _diluted(curves: TokenCurves, events: Times, focused: Sequence[RowCycle], opened: float) -> tuple[str, dict[str, Any]]:
     """Rows that lost half of their gain; smallest norms of their embeddings and largest entropies of their scores before E2."""
     lost = [cycle for cycle in focused if cycle.half is not None]
     facts: dict[str, Any] = {"rows_diluted": len(lost), "rows_focused": len(focused)}
@@ -413,8 +411,8 @@ def _diluted(curves: TokenCurves, events: Events, focused: Sequence[RowCycle], o
         return sentence, facts
     dips = [_nearest(curves.params["W0"][inside, row]) / max(float(curves.norms[midway, row]), 1e-300) for row in rows]
     flat = (curves.probe_entropy[inside][:, rows].max(axis=0) / np.log(len(curves.pi))).tolist()
-    facts["norm_dips"] = {str(row): dip for row, dip in zip(rows, dips, strict=True)}
-    facts["probe_entropies"] = {str(row): share for row, share in zip(rows, flat, strict=True)}
+    names = [str(row) for row in rows]
+    facts |= {"norm_dips": dict(zip(names, dips, strict=True)), "probe_entropies": dict(zip(names, flat, strict=True))}
     dipped, returned = (_listed([f"{value:.3f}" for value in values]) for values in (dips, flat))
     return f"{sentence}; smallest norms {dipped} of stage I, largest entropies of softmax(Phi) {returned} log d", facts
 
@@ -427,7 +425,7 @@ def _nearest(path: np.ndarray) -> float:
     return float(np.min(np.linalg.norm(start + share[:, None] * step, axis=1)))
 
 
-def _openings(events: Events, ladder: Sequence[Stay]) -> list[Stage]:
+def _openings(events: Times, ladder: Sequence[Stay]) -> list[Stage]:
     """Lifting at E2 and a cycle at every later E_k, each until the next. Facts: k, and the labels (r,rq) before and after."""
     number = {f"E{k}": k for k in range(2, 1 + sum(name[0] == "E" for name in events))}
     reached = sorted((when, k) for name, k in number.items() if (when := events[name]) is not None)
@@ -450,9 +448,10 @@ def _turned(row: int, turn: Turn) -> Stage:
     return Stage(name, turn.start, turn.stop, f"row {row}: {turn.before:.3f} -> {turn.after:.3f}{still}", f"row {row}", facts)
 
 
-def _listed(names: Sequence[str], most: int = 6) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+def _listed(names: Sequence[str]) -> str:
+    """The first six, and how many more there are."""
+    more = len(names) - 6
+    return ", ".join(names[:6]) + (f" and {more} more" if more > 0 else "")
 
 
 def passes(time: np.ndarray, values: np.ndarray, level: float = THRESHOLDS.level) -> list[float | None]:

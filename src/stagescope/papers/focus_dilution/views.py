@@ -1,5 +1,6 @@
 """A focus-dilution run on a page: attention between token types, its focus and dilution, what opens, and all of it in words."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -56,11 +57,11 @@ def token_views(reading: Reading) -> list[Maker]:
         partial(_attention, few),
         partial(_focus, seen),
         partial(_entropy, seen),
-        partial(_values, seen, "W0", "embedding-values", "E_k"),
-        partial(_values, seen, "scores", "score-values", "Q_k"),
+        partial(_values, seen, "W0"),
+        partial(_values, seen, "scores"),
         partial(_embedding, seen),
         partial(_row_norms, seen),
-        partial(_values, seen, "W1", "output-values", None),
+        partial(_values, seen, "W1"),
         partial(norms_view, run),
         partial(_scores, few),
         partial(_excess, run, seen),
@@ -120,18 +121,30 @@ def _entropy(seen: _Seen) -> View:
     return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
 
 
-def _values(seen: _Seen, name: str, slot: str, events: str | None) -> View:
+def _values(seen: _Seen, name: str) -> View:
     found = seen.curves
     values = _score_values(found) if name == "scores" else singular_values(np.asarray(found.params[name]))
-    what = {"W0": "the embedding W0", "W1": "the output W1", "scores": "the attention scores Phi"}[name]
+    return openings_view(name, values, THRESHOLDS.level, seen.frames)
+
+
+MATRICES = {
+    "W0": ("embedding-values", "the embedding W0", "E_k"),
+    "W1": ("output-values", "the output W1", ""),
+    "scores": ("score-values", "the attention scores Phi", "Q_k"),
+}
+"""Slot, words and events of the views of singular values."""
+
+
+def openings_view(name: str, values: np.ndarray, level: float, frames: np.ndarray | None) -> View:
+    """Singular values with the level at which directions open, where that is an event."""
+    slot, what, events = MATRICES[name]
     about = f"Singular values of {what}, largest first."
-    if events is not None:
-        about += f" A direction opens when its value passes {THRESHOLDS.level:g}: the events {events}."
+    if events:
+        about += f" A direction opens when its value passes {level:.3g}: the events {events}."
     about += left_out(values.shape[1], NAMED, "values")
     made = many_curves(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
-    levels = [Level("a direction opens", THRESHOLDS.level)] if events is not None else []
-    title = f"Singular values of {what}"
-    return curves(slot, title, about, "singular value", made, levels=levels, log=True, frames=seen.frames)
+    levels = [Level("a direction opens", level)] if events else []
+    return curves(slot, f"Singular values of {what}", about, "singular value", made, levels=levels, log=True, frames=frames)
 
 
 def _score_values(found: TokenCurves) -> np.ndarray:
@@ -152,13 +165,20 @@ def _row_norms(seen: _Seen) -> View:
 
 
 def _embedding(seen: _Seen) -> View:
-    chosen = seen.often[:MOST_POINTS]
-    places, shares = plane(np.asarray(seen.curves.params["W0"])[:, chosen])
+    drawn = f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
+    return embedding_view("tokens", seen.curves.params["W0"], seen.tokens, seen.often, drawn, seen.frames)
+
+
+def embedding_view(
+    kind: str, rows: np.ndarray, names: Sequence[str], order: list[int], drawn: str, frames: np.ndarray | None
+) -> View:
+    """Rows of W0 in a plane, the first ones of an order; `drawn` says which ones where these are not all."""
+    chosen = order[:MOST_POINTS]
+    places, shares = plane(np.asarray(rows)[:, chosen])
     about = "Rows of W0 in the plane of their largest variance, all frames together; a row at the origin is zero."
-    if len(seen.tokens) > MOST_POINTS:
-        about += f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
-    labels = tuple(seen.tokens[i] for i in chosen)
-    return Points("embedding", "Embedding of the tokens", about, places, labels, shares, tokens=True, frames=seen.frames)
+    about += drawn if len(names) > MOST_POINTS else ""
+    labels, tokens = tuple(names[i] for i in chosen), kind == "tokens"
+    return Points("embedding", f"Embedding of the {kind}", about, places, labels, shares, tokens=tokens, frames=frames)
 
 
 # A run of focus and dilution in words: the chain, the model, and what happens in each stage, with the numbers of the run.

@@ -1,5 +1,6 @@
 """The statements of scan and snap as claims that can be checked on a run. Its theorems are in `claims_theorems`."""
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -61,8 +62,10 @@ def _changes(curves: ClassAttention) -> np.ndarray:
     return curves.z[-1] - curves.z[0]
 
 
-def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Comparison:
-    """Whether the scores of some tokens move one way only: at every frame without batches, by the end with batches.
+def _sign(evidence: Evidence, wanted: float) -> Comparison:
+    """Whether the scores of distinct tokens (1), or of common ones (-1), move this way only.
+
+    At every frame without batches, by the end with batches.
 
     Changes and errors are in units of the largest change. Without batches there is no error. With batches there are two: the
     spread over other batches, and the bias of contexts of L tokens. A token that a context shows L P(l|n) times has
@@ -71,6 +74,7 @@ def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Co
     if evidence.still:
         return not_moved(0.0, LIMITS.sign)
     curves, unit = evidence.curves, "of the largest change of a score"
+    which = curves.supports.common == (wanted < 0)
     if evidence.sampled:
         mean, spread = evidence.spread(_changes)
         largest = float(np.max(np.abs(mean)))
@@ -88,16 +92,9 @@ def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Co
     holds = True if np.all(wrong + error <= tolerance) else False if np.any(wrong - error > tolerance) else None
     worst = int(np.argmax(wrong - error if holds is False else wrong + error))  # the token shown is the one that decides
     moved = max(0.0, float(wrong[worst]))
-    reason = f"of {len(wrong)} {what} the worst moves the wrong way by {moved:.2g} {unit}"
+    kind = "common" if wanted < 0 else "distinct"
+    reason = f"of {len(wrong)} scores of {kind} tokens the worst moves the wrong way by {moved:.2g} {unit}"
     return Comparison(0.0, moved, tolerance, holds, reason, measured_error=float(error[worst]), unit=unit)
-
-
-def _distinct_grow(evidence: Evidence) -> Comparison:
-    return _sign(evidence, 1.0, ~evidence.curves.supports.common, "scores of distinct tokens")
-
-
-def _common_fall(evidence: Evidence) -> Comparison:
-    return _sign(evidence, -1.0, evidence.curves.supports.common, "scores of common tokens")
 
 
 def _order(evidence: Evidence) -> Comparison:
@@ -154,21 +151,15 @@ def promised(evidence: Evidence) -> tuple[float, float]:
     u = np.expm1(min(-4 * z, 700.0))  # beyond it the exponential overflows
     q = np.log(np.log1p(u) / np.log1p(u * (gaps[0] / gaps[1]) ** 2)) / -np.log(THIRD)
     q = max(float(q), 0.0)
-    steeper = q * (1 + 2 / gaps[1]) + (0.0 if evidence.modified else _gradient_adds(evidence))
+    steeper = q * (1 + 2 / gaps[1])
+    if not evidence.modified:
+        # d ln w / d ln t over the last factor of three in time, where it is positive. Under the gradient a row of Y is
+        # sum_n f_ln A_n with A_n = int (e_n - alpha_n) dt. Then the pull on a distinct token, g_l - f_l f.g, is f_l f_c^2 times
+        # sum over m != n of -A_m . (e_n - alpha_n): the probability that class n gives to the targets of other classes. It is w
+        # times all that it gives wrongly, and w grows while other outputs are unlearned.
+        before, now = (float(curves.readout.on_targets[evidence.frame(when)]) for when in (THIRD * end, end))
+        steeper += max(float(np.log(now / before)) / -np.log(THIRD), 0.0) if before > 0 else 0.0
     return 10.0**-q, 10.0**-q - 10.0**-steeper
-
-
-def _gradient_adds(evidence: Evidence) -> float:
-    """d ln w / d ln t over the last factor of three in time, where it is positive [SnS:snap].
-
-    Under the gradient a row of Y is sum_n f_ln A_n with A_n = int (e_n - alpha_n) dt. Then the pull on a distinct token,
-    g_l - f_l f.g, is f_l f_c^2 times sum over m != n of -A_m . (e_n - alpha_n): the probability that class n gives to the
-    targets of other classes. It is w times all that it gives wrongly, and w grows while other outputs are unlearned.
-    """
-    before, now = (
-        float(evidence.curves.readout.on_targets[evidence.frame(when)]) for when in (THIRD * evidence.end, evidence.end)
-    )
-    return max(float(np.log(now / before)) / -np.log(THIRD), 0.0) if before > 0 else 0.0
 
 
 def _snap_regime(evidence: Evidence) -> Regime:
@@ -305,7 +296,7 @@ CLAIMS = (
         "SnS:theorem-2-distinct",
         "Scores of distinct tokens grow",
         _distinct_regime,
-        _distinct_grow,
+        partial(_sign, wanted=1.0),
         "start",
         "end",
         kind="prediction",
@@ -315,7 +306,7 @@ CLAIMS = (
         "SnS:theorem-2-common",
         "Scores of common tokens fall",
         _common_regime,
-        _common_fall,
+        partial(_sign, wanted=-1.0),
         "start",
         "end",
         kind="prediction",

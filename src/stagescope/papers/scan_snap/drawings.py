@@ -1,5 +1,6 @@
 """Drawings of the scan-and-snap figures: each function draws the numbers of its namesake in `figures`."""
 
+from functools import partial
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -8,8 +9,12 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
 from stagescope.papers.scan_snap.text.observables import INTERVAL
-from stagescope.papers.scan_snap.text.stages import FREEZE
+from stagescope.papers.scan_snap.text.stages import FROZEN
 from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
+
+_panels = partial(plt.subplots, layout="constrained")
+_line = partial(Line2D, [], [])
+"""A line of a legend."""
 
 
 def _ramp(share: float) -> Any:
@@ -19,7 +24,7 @@ def _ramp(share: float) -> Any:
 
 def overview(numbers: Numbers) -> Drawing:
     moments = numbers["times"]
-    drawing, axes = plt.subplots(1, len(moments), figsize=(9.2, 2.3), sharey=True, layout="constrained")
+    drawing, axes = _panels(1, len(moments), figsize=(9.2, 2.3), sharey=True)
     common = np.array(numbers["common"])
     for axis, (name, when) in zip(axes, moments.items(), strict=True):
         values = np.array(numbers["attention"][name])
@@ -38,7 +43,7 @@ def overview(numbers: Numbers) -> Drawing:
 
 
 def growth_factors(numbers: Numbers) -> Drawing:
-    drawing, axes = plt.subplots(1, 2, figsize=(8.2, 3.2), layout="constrained")
+    drawing, axes = _panels(1, 2, figsize=(8.2, 3.2))
     for axis, kind, title in zip(axes, ("chi", "upper"), ("exact flow", "upper bound $e^{2B(t)}$ of theorem 3"), strict=True):
         for color, curve in zip(COLORS, numbers["curves"], strict=False):
             axis.plot(curve["t"], curve[kind], color=color, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
@@ -58,7 +63,7 @@ def growth_factors(numbers: Numbers) -> Drawing:
 
 
 def syn_small(numbers: Numbers) -> Drawing:
-    drawing, axes = plt.subplots(2, 2, figsize=(7.6, 4.8), sharex=True, sharey="row", layout="constrained")
+    drawing, axes = _panels(2, 2, figsize=(7.6, 4.8), sharex=True, sharey="row")
     for column, panel in enumerate(numbers["panels"]):
         top, bottom = axes[0, column], axes[1, column]
         values, common = np.array(panel["attention"]), np.array(panel["common"])
@@ -75,7 +80,7 @@ def syn_small(numbers: Numbers) -> Drawing:
         bottom.set_xlabel("SGD step")
     axes[0, 0].set_ylabel("attention $c_{l|n}$")
     axes[1, 0].set_ylabel("entropy on distinct tokens")
-    handles = [Line2D([], [], color=GREY), *(Line2D([], [], color=_ramp(x)) for x in (0.0, 0.9))]
+    handles = [_line(color=GREY), *(_line(color=_ramp(x)) for x in (0.0, 0.9))]
     axes[0, 1].legend(handles, ["common", "distinct, rare", "distinct, frequent"])
     for value in numbers["published"]["1"]:
         axes[1, 0].plot(99, value, "_", color=COLORS[1], ms=12, mew=2)
@@ -88,7 +93,7 @@ def syn_small(numbers: Numbers) -> Drawing:
 
 
 def adam(numbers: Numbers) -> Drawing:
-    drawing, axes = plt.subplots(1, 3, figsize=(8.2, 2.6), sharey=True, layout="constrained")
+    drawing, axes = _panels(1, 3, figsize=(8.2, 2.6), sharey=True)
     for axis, panel in zip(axes, numbers["panels"], strict=True):
         place = np.arange(len(panel["share"]))
         ink = [COLORS[1] if i == panel["top"] else COLORS[0] for i in place]
@@ -103,7 +108,7 @@ def adam(numbers: Numbers) -> Drawing:
 def entropy_grid(numbers: Numbers) -> Drawing:
     names = [name.split("|") for name in numbers["cells"]]
     lasts, rates, ratios = (sorted({name[part] for name in names}, key=float) for part in range(3))
-    drawing, axes = plt.subplots(1, len(lasts), figsize=(10, 3.1), sharey=True, layout="constrained")
+    drawing, axes = _panels(1, len(lasts), figsize=(10, 3.1), sharey=True)
     for axis, last in zip(axes, lasts, strict=True):
         for color, rate_z in zip(COLORS, rates, strict=False):
             ours, theirs = ([numbers[kind][f"{last}|{rate_z}|{r}"] for r in ratios] for kind in ("cells", "published"))
@@ -115,9 +120,9 @@ def entropy_grid(numbers: Numbers) -> Drawing:
         axis.minorticks_off()
         axis.set(title=f"{last} quer{'y' if last == '1' else 'ies'}, {2 * int(last)} classes", xlabel=r"$\eta_Y/\eta_Z$")
     axes[0].set_ylabel("entropy on distinct tokens")
-    handles = [Line2D([], [], color=color, label=rf"$\eta_Z$ = {rate_z}") for color, rate_z in zip(COLORS, rates, strict=False)]
-    handles += [Line2D([], [], color="k", marker="o", ms=4, label="this package, mean of 10 seeds")]
-    handles += [Line2D([], [], color="k", marker="D", mfc="white", ls="", label="published mean and spread")]
+    handles = [_line(color=color, label=rf"$\eta_Z$ = {rate_z}") for color, rate_z in zip(COLORS, rates, strict=False)]
+    handles += [_line(color="k", marker="o", ms=4, label="this package, mean of 10 seeds")]
+    handles += [_line(color="k", marker="D", mfc="white", ls="", label="published mean and spread")]
     drawing.legend(handles=handles, loc="outside lower center", ncols=6)
     gap = f"{numbers['mean_abs_difference']:.3f} nats on average, {numbers['largest_difference']:.3f} at most"
     drawing.suptitle(f"Final entropy after 100 SGD steps; difference to the 64 published means: {gap}")
@@ -125,7 +130,7 @@ def entropy_grid(numbers: Numbers) -> Drawing:
 
 
 def discrete(numbers: Numbers) -> Drawing:
-    drawing, axes = plt.subplots(1, 2, figsize=(8.2, 3.2), layout="constrained")
+    drawing, axes = _panels(1, 2, figsize=(8.2, 3.2))
     for axis, panel in zip(axes, numbers["panels"], strict=True):
         for color, curve in zip(COLORS, panel["curves"], strict=False):
             axis.plot(curve["t"], curve["flow"], color=color, lw=1.2, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
@@ -141,7 +146,7 @@ def discrete(numbers: Numbers) -> Drawing:
 
 
 def common_growth(numbers: Numbers) -> Drawing:
-    drawing, axes = plt.subplots(1, 2, figsize=(7.6, 3.1), layout="constrained")
+    drawing, axes = _panels(1, 2, figsize=(7.6, 3.1))
     for axis, panel in zip(axes, numbers["panels"], strict=True):
         for rank, curve in enumerate(panel["curves"]):
             axis.plot(panel["t"], curve["B"], color=_ramp(rank / len(panel["curves"])), label=rf"$\eta_Z$ = {curve['rate_z']:g}")
@@ -154,7 +159,7 @@ def common_growth(numbers: Numbers) -> Drawing:
 
 def recall(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.3), sharey=True, layout="constrained")
+    drawing, axes = _panels(1, len(panels), figsize=(4.4 * len(panels), 3.3), sharey=True)
     styles, rates = {"1": "-", "10": "--"}, list(dict.fromkeys(name.split("|")[0] for name in panels[0]["recall"]))
     for axis, panel in zip(axes, panels, strict=True):
         for color, rate_z in zip(COLORS, rates, strict=False):
@@ -169,8 +174,8 @@ def recall(numbers: Numbers) -> Drawing:
             xlabel="threshold on attention, in units of 1/M",
         )
     axes[0].set_ylabel("distinct tokens above it")
-    handles: list[Any] = [Line2D([], [], color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, rates, strict=False)]
-    handles += [Line2D([], [], color="k", ls=dash, label=rf"$\eta_Y/\eta_Z$ = {ratio}") for ratio, dash in styles.items()]
+    handles: list[Any] = [_line(color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, rates, strict=False)]
+    handles += [_line(color="k", ls=dash, label=rf"$\eta_Y/\eta_Z$ = {ratio}") for ratio, dash in styles.items()]
     axes[-1].legend(handles=handles)
     drawing.suptitle("Recall of distinct tokens by final attention")
     return drawing
@@ -217,7 +222,7 @@ def maps(numbers: Numbers) -> Drawing:
 
 
 def entropies(numbers: Numbers) -> Drawing:
-    drawing, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.4), layout="constrained")
+    drawing, (left, right) = _panels(1, 2, figsize=(8.4, 3.4))
     rows = [row for row in numbers["rows"] if row["decay"] is None]
     decayed = [row for row in numbers["rows"] if row["decay"] is not None]
     rates = [row["rate"] for row in rows]
@@ -242,8 +247,8 @@ def entropies(numbers: Numbers) -> Drawing:
 
 def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
     """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
-    axis.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
-    axis.text(x, FREEZE.variation, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
+    axis.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
+    axis.text(x, FROZEN, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
     axis.set(yscale="log", ylabel=f"total variation per {INTERVAL} steps")
     low, high = axis.get_ylim()
     ticks = [tick for decade in (0.001, 0.01, 0.1, 1.0) for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]

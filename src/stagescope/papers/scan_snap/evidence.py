@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -362,27 +362,14 @@ def _companion_options(
     return {name: value for name, value in options.items() if config.get(name) != value} or None
 
 
-def one_query_each(evidence: Evidence) -> dict[str, Any] | None:
-    """Theorem 2: one query per class; the generator makes symmetric classes."""
-    return _companion_options(evidence, 30, {"num_common": 1})
-
-
-def fast_modified(evidence: Evidence) -> dict[str, Any] | None:
-    """Theorems 1, 3, 4 and lemma 4: one common token, a modified decoder that is fast, to a few transition times."""
-    return _companion_options(evidence, 4, {"num_unique": 5}, 300, decoder="pinv", **_WEAK_COMMON)
-
-
-def fast_gradient(evidence: Evidence) -> dict[str, Any] | None:
-    """The transition: one weak common token, ten distinct ones, many outputs, a fast decoder."""
-    return _companion_options(evidence, 4, {"num_unique": 10}, 100, decoder="gradient", **_WEAK_COMMON)
-
-
-def long_modified(evidence: Evidence, ratio: float = 1.0) -> dict[str, Any] | None:
-    """Snap, fixed combination, several tokens: the modified decoder at equal rates, to 300 transition times."""
-    least = {"num_common": 2, "num_unique": 5}
-    return _companion_options(evidence, 300, least, ratio, decoder="pinv", common_p=1.0, **_RAMP)
-
-
-def slow_attention(evidence: Evidence) -> dict[str, Any] | None:
-    """Sparsity: the same with a decoder ten times as fast as attention."""
-    return long_modified(evidence, 10.0)
+one_query_each = partial(_companion_options, times=30, least={"num_common": 1})
+"""Theorem 2: one query per class; the generator makes symmetric classes."""
+fast_modified = partial(_companion_options, times=4, least={"num_unique": 5}, ratio=300, decoder="pinv", **_WEAK_COMMON)
+"""Theorems 1, 3, 4 and lemma 4: one common token, a modified decoder that is fast, to a few transition times."""
+fast_gradient = partial(_companion_options, times=4, least={"num_unique": 10}, ratio=100, decoder="gradient", **_WEAK_COMMON)
+"""The transition: one weak common token, ten distinct ones, many outputs, a fast decoder."""
+_LONG: dict[str, Any] = {"times": 300, "least": {"num_common": 2, "num_unique": 5}, "decoder": "pinv", "common_p": 1.0, **_RAMP}
+long_modified = partial(_companion_options, ratio=1.0, **_LONG)
+"""Snap, fixed combination, several tokens: the modified decoder at equal rates, to 300 transition times."""
+slow_attention = partial(_companion_options, ratio=10.0, **_LONG)
+"""Sparsity: the same with a decoder ten times as fast as attention."""

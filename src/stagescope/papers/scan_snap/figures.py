@@ -1,5 +1,6 @@
 """Numbers of the scan-and-snap figures (arXiv 2305.16380); each function makes all runs that its figure needs."""
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -18,13 +19,7 @@ from stagescope.papers.scan_snap.observables import ClassAttention, Supports, cl
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 from stagescope.papers.scan_snap.text.claims import late_entropy, late_motion
-from stagescope.papers.scan_snap.text.observables import (
-    TextAttention,
-    checkpoints,
-    held_out,
-    known_windows,
-    text_attention,
-)
+from stagescope.papers.scan_snap.text.observables import checkpoints, held_out, known_windows, text_attention
 from stagescope.progress import Progress
 from stagescope.views.figure import Figure, Numbers, rounded
 
@@ -200,11 +195,6 @@ def recall(progress: Progress, lasts: tuple[int, ...]) -> Numbers:
 _four_digits = partial(rounded, digits=4)
 
 
-def _motion(curves: TextAttention) -> Numbers:
-    """Total variation of attention, at the step where each interval ends."""
-    return {"step": curves.step[checkpoints(curves.step)][1:].tolist(), "variation": _four_digits(curves.motion.variation)}
-
-
 def maps(progress: Progress, preset: str = "figure-7", decay: float = 0.01, **changes: Any) -> Numbers:
     """Figure 7: four attention maps of one held-out window over training; entropy and motion at a constant and a decaying rate.
 
@@ -216,7 +206,10 @@ def maps(progress: Progress, preset: str = "figure-7", decay: float = 0.01, **ch
         attention = text_attention(run)
         ends = {"final_motion": late_motion(attention), "final_entropy": late_entropy(attention)}
         entropy = _four_digits(attention.entropy)
-        curves[name] = {"step": run.step.tolist(), "entropy": entropy, "motion": _motion(attention), **ends}
+        # Total variation of attention, at the step where each interval ends.
+        stops = attention.step[checkpoints(attention.step)][1:].tolist()
+        motion = {"step": stops, "variation": _four_digits(attention.motion.variation)}
+        curves[name] = {"step": run.step.tolist(), "entropy": entropy, "motion": motion, **ends}
     run = runs["constant"]
     field, judge = run.spec["field"], held_out(rebuilt(run.spec["field"]))
     windows = judge.watched_tokens
@@ -255,60 +248,25 @@ def entropies(
     return {"rows": rows, "falls_at_every_rate": falls.tolist(), "largest_sparser_than_smallest": extremes.tolist()}
 
 
-TEXT_FIGURES = {
-    "7": Figure(
-        "7",
-        "Attention of a one-layer transformer over training",
-        maps,
-        lambda numbers: parts.drawings.maps(numbers),
-        "3 minutes",
-        needs="wikitext-2",
-    ),
-    "10": Figure(
-        "10",
-        "Attention entropy against the learning rate",
-        entropies,
-        lambda numbers: parts.drawings.entropies(numbers),
-        "6 minutes",
-        needs="wikitext-2",
-    ),
-}
-_FIGURES = (
-    Figure(
-        "2",
-        "Attention of a class before, during and after the scan",
-        overview,
-        lambda numbers: parts.drawings.overview(numbers),
-    ),
-    Figure("3", "Growth factor of the winning token", growth_factors, lambda numbers: parts.drawings.growth_factors(numbers)),
-    Figure("4", "SGD on Syn-Small at two decoder rates", syn_small, lambda numbers: parts.drawings.syn_small(numbers)),
-    Figure(
-        "5",
-        "Adam selects different distinct tokens at different rates",
-        adam,
-        lambda numbers: parts.drawings.adam(numbers),
-    ),
-    Figure(
-        "6",
-        "Entropy over rates and number of classes, against the published means",
-        entropy_grid,
-        lambda numbers: parts.drawings.entropy_grid(numbers),
-    ),
-    TEXT_FIGURES["7"],
-    Figure("8", "Discrete against continuous h", discrete, lambda numbers: parts.drawings.discrete(numbers)),
-    Figure("9", "B(t), the fall of the common token", common_growth, lambda numbers: parts.drawings.common_growth(numbers)),
-    TEXT_FIGURES["10"],
-    Figure(
-        "11",
-        "Recall of distinct tokens, 2 and 6 classes",
-        partial(recall, lasts=(1, 3)),
-        lambda numbers: parts.drawings.recall(numbers),
-    ),
-    Figure(
-        "12",
-        "Recall of distinct tokens, 10 and 20 classes",
-        partial(recall, lasts=(5, 10)),
-        lambda numbers: parts.drawings.recall(numbers),
-    ),
+def _figure(name: str, title: str, compute: Callable[..., Numbers], *cost: str, **more: Any) -> tuple[str, Figure]:
+    """Drawn by the namesake of what computes its numbers; matplotlib is imported when something is drawn."""
+    namesake = compute.func if isinstance(compute, partial) else compute
+    return name, Figure(name, title, compute, lambda numbers: getattr(parts.drawings, namesake.__name__)(numbers), *cost, **more)
+
+
+FIGURES = dict(
+    (
+        _figure("2", "Attention of a class before, during and after the scan", overview),
+        _figure("3", "Growth factor of the winning token", growth_factors),
+        _figure("4", "SGD on Syn-Small at two decoder rates", syn_small),
+        _figure("5", "Adam selects different distinct tokens at different rates", adam),
+        _figure("6", "Entropy over rates and number of classes, against the published means", entropy_grid),
+        _figure("7", "Attention of a one-layer transformer over training", maps, "3 minutes", needs="wikitext-2"),
+        _figure("8", "Discrete against continuous h", discrete),
+        _figure("9", "B(t), the fall of the common token", common_growth),
+        _figure("10", "Attention entropy against the learning rate", entropies, "6 minutes", needs="wikitext-2"),
+        _figure("11", "Recall of distinct tokens, 2 and 6 classes", partial(recall, lasts=(1, 3))),
+        _figure("12", "Recall of distinct tokens, 10 and 20 classes", partial(recall, lasts=(5, 10))),
+    )
 )
-FIGURES = {figure.name.removeprefix("-"): figure for figure in _FIGURES}
+TEXT_FIGURES = {name: FIGURES[name] for name in ("7", "10")}

@@ -37,15 +37,13 @@ class Supports:
 
     @classmethod
     def of_law(cls, law: Pairing) -> "Supports":
-        column = {token: i for i, token in enumerate(law.model.keys)}
-        items = law.process.classes
-        start = np.concatenate([[0], np.cumsum([len(item.tokens) for item in items])])
+        _, start, key, *_ = law.kernel_arguments
+        items, keys = law.process.classes, law.model.keys
         of = np.repeat(np.arange(len(items)), np.diff(start))
-        key = np.array([column[token] for item in items for token in item.tokens])
         order = np.lexsort((key, of))
         chance = np.concatenate([item.probabilities for item in items])[order]
-        common = np.isin(np.array(law.model.keys)[key[order]], sorted(law.process.common))
-        return cls(start, of, key[order], law.rows["query"][of], chance, common, len(column))
+        common = np.isin(np.array(keys)[key[order]], sorted(law.process.common))
+        return cls(start, of, key[order], law.rows["query"][of], chance, common, len(keys))
 
     @property
     def classes(self) -> int:

@@ -91,10 +91,9 @@ def find(curves: Averages, moves: bool = True) -> dict[str, Event]:
     highest = peak(time, curves.speed) if moves else None
     if highest is None:
         return events
-    events["peak"] = top(time, curves.speed, error=LEVELS.solver * highest[1], how="largest speed")
+    slow, error = LEVELS.slow_speed * highest[1], LEVELS.solver * highest[1]
+    events["peak"] = top(time, curves.speed, error=error, how="largest speed")
     after = float(max(highest[0], time[int(np.argmax(curves.speed))]))
-    slow = LEVELS.slow_speed * highest[1]
-    error = LEVELS.solver * highest[1]
     events["slow"] = crossing(time, curves.speed, slow, rising=False, error=error, after=after, how="speed over its peak")
     events["snap"] = _snap(curves, after)
     return events

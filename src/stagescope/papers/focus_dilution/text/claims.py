@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from stagescope.corpora.vocabulary import tally
 from stagescope.corpora.window_loss import WindowLoss
 from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event
-from stagescope.papers.focus_dilution.evidence import initial_rms
+from stagescope.papers.focus_dilution.evidence import initial_rms, undecided, unless
 from stagescope.papers.focus_dilution.family import condensation_directions, condensation_rate
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.model import TextCausal
@@ -100,7 +100,8 @@ class TextEvidence:
     def useless(self) -> str | None:
         """Why nothing was learned that holds on held-out text; None where something was."""
         fields = {name: getattr(self.law, name) for name in type(self.law).model_fields}
-        judge = type(self.law)(**{**fields, "part": "held-out", "watched": max(self.law.watched, WATCHED // self._places)})
+        places = self.window if self.causal else 1  # positions of a window with a loss
+        judge = type(self.law)(**{**fields, "part": "held-out", "watched": max(self.law.watched, WATCHED // places)})
         law = tally(self.law.process.held_out, self.law.process.vocab) / len(self.law.process.held_out)
         entropy = float(-np.sum(law * np.log(self.law.process.stationary)))
         gain = 1 - judge.value(self.run.at(-1)) / entropy
@@ -109,11 +110,6 @@ class TextEvidence:
         return (
             f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {TEXT_LIMITS.useful:.0%}: no context is used"
         )
-
-    @property
-    def _places(self) -> int:
-        """Positions of a window with a loss."""
-        return self.window if self.causal else 1
 
     @property
     def parts(self) -> list[str]:
@@ -153,7 +149,7 @@ def descent(evidence: TextEvidence, *more: str, model: str = "") -> Regime:
     if evidence.run.clock != "t":
         return ADAM
     failed = [*evidence.failures(), *more]
-    return Regime(not failed, "; ".join(failed) or f"{model}gradient steps from a small start")
+    return unless(failed, f"{model}gradient steps from a small start")
 
 
 def attention_only(evidence: TextEvidence) -> Regime:
@@ -183,7 +179,7 @@ def long_windows(evidence: TextEvidence) -> Regime:
         failed.append("the loss is at all positions, so most contexts are short")
     if evidence.window < TEXT_LIMITS.window:
         failed.append(f"windows of {evidence.window} tokens are short (below {TEXT_LIMITS.window})")
-    return Regime(not failed, "; ".join(failed) or f"{at.sentence}, windows of {evidence.window} tokens")
+    return unless(failed, f"{at.sentence}, windows of {evidence.window} tokens")
 
 
 def adaptive(evidence: TextEvidence) -> Regime:
@@ -220,14 +216,14 @@ def _origin(evidence: TextEvidence) -> Comparison:
         predicted = float(np.log1p(lr * predicted) / lr)  # a step multiplies the mode by 1 + lr mu0
     if evidence.run.clock != "t" or opened is None:
         words = NO_FLOW if evidence.run.clock != "t" else "E1 was not reached"
-        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, words, unit="1/t")
+        return undecided(words, predicted, TOLERANCES.rate * predicted, "1/t")
     steps = int(np.ceil(np.interp(opened, evidence.curves.time, evidence.run.step)))
     early = evidence.early(max(steps, 2))
     left, right = condensation_directions(pi)
     mode = np.einsum("kim,i->km", early.params["W0"], left) + early.params["W1"] @ right
     size = np.linalg.norm(mode, axis=1)
     if len(size) < 5 or size[-1] < np.e * size[0]:
-        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, "the mode did not grow by a factor e before E1")
+        return undecided("the mode did not grow by a factor e before E1", predicted, TOLERANCES.rate * predicted)
     logs, span = np.log(size), float(early.time[-1] - early.time[0])
     rate = float(np.polyfit(early.time, logs, 1)[0])
     error = TWO_SIDED * float(np.sqrt(variation(early.time, logs)[-1])) / span  # the noise of batches in the logarithm
@@ -255,12 +251,12 @@ def _bigram(evidence: TextEvidence) -> Comparison:
     tolerance, unit = TOLERANCES.times, "ln of a ratio"
     without_flow = NO_FLOW if evidence.run.clock != "t" else evidence.too_long
     if without_flow is not None:
-        return Comparison(0.0, None, tolerance, None, without_flow, unit=unit)
+        return undecided(without_flow, 0.0, tolerance, unit)
     flow, text = evidence.flow_history.opened, evidence.history.estimates
     shown = [_beside(name, text.get(name, Event.missing()), flow.get(name)) for name in ("E2", "E3", "Q2")]
     here, there = text.get("E2", Event.missing()), flow.get("E2")
     if here.time is None or there is None:
-        return Comparison(0.0, None, tolerance, None, "; ".join(shown), unit=unit)
+        return undecided("; ".join(shown), 0.0, tolerance, unit)
     error = _relative_error(here)
     return agreement(0.0, float(np.log(here.time / there)), tolerance, "; ".join(shown), measured_error=error, unit=unit)
 
@@ -291,7 +287,7 @@ def _sign(evidence: TextEvidence) -> Comparison:
     c = f"c = {made.c_windows:+.2f} +- {made.c_error:.2f} on real windows (bigram {made.c_bigram:+.2f})"
     least = TOLERANCES.cosine
     if found is None:
-        return Comparison(f"{made.sign:+d}", None, least, None, f"{c}; Q1 was not reached")
+        return undecided(f"{c}; Q1 was not reached", f"{made.sign:+d}", least)
     sign = "not predicted" if made.sign == 0 else "as predicted" if made.sign * found > 0 else "not as predicted"
     size = "above" if abs(found) > least else "not above"
     reason = f"{c}; cos(Phi, pi pi^T) = {found:+.4f} at Q1: sign {sign}, size {size} {least}"
@@ -313,8 +309,8 @@ def _entropy(evidence: TextEvidence) -> Comparison:
     wanted, found = f"falls, rises, falls by more than {least:g} nat", evidence.history.swings(least)
     shown = "; ".join(f"{turn.before:.2f} -> {turn.after:.2f}" for turn in evidence.history.entropy) or "it does not move"
     if evidence.useless is not None:
-        return Comparison(wanted, None, least, None, f"the mean entropy goes {shown}; {evidence.useless}", unit="nat")
-    if found is None:
+        return undecided(f"the mean entropy goes {shown}; {evidence.useless}", wanted, least, "nat")
+    if not found:
         waiting = _undecided(evidence, evidence.history.mean_entropy, least)
         sentence = f"the mean entropy does not fall, rise and fall{' by the end' if waiting else ''}: {shown}"
         reason = f"{sentence}; {waiting}" if waiting else sentence
@@ -326,16 +322,15 @@ def _entropy(evidence: TextEvidence) -> Comparison:
 def _norms(evidence: TextEvidence) -> Comparison:
     wanted, tolerance = f"grow, retract by {TOLERANCES.retraction:.0%} or more, grow", TOLERANCES.retraction
     least = float(-np.log(1 - tolerance))
-    turns = evidence.history.retraction(least)
+    turns = evidence.history.three_turns(evidence.history.log_norm, least, rising=True)
     if evidence.useless is not None:
-        return Comparison(wanted, None, tolerance, None, evidence.useless)
-    if turns is None:
+        return undecided(evidence.useless, wanted, tolerance)
+    if not turns:
         waiting = _undecided(evidence, evidence.history.log_norm, least)
         sentence = f"the mean norm of rare rows does not grow, retract and grow again{' by the end' if waiting else ''}"
         return Comparison(wanted, None, tolerance, None if waiting else False, f"{sentence}; {waiting}" if waiting else sentence)
     lost = float(1 - np.exp(turns[1].after - turns[1].before))
-    sizes = [np.exp(turns[0].before), np.exp(turns[0].after), np.exp(turns[1].after), np.exp(turns[2].after)]
-    shown = " -> ".join(f"{size:.3f}" for size in sizes)
+    shown = " -> ".join(f"{np.exp(size):.3f}" for size in (turns[0].before, *(turn.after for turn in turns)))
     return Comparison(wanted, lost, tolerance, lost >= tolerance, f"mean norm of the rarer half of rows {shown}")
 
 
@@ -353,7 +348,7 @@ def _separability(evidence: TextEvidence) -> Comparison:
     predicted = "a plateau" if r <= TEXT_LIMITS.apart else "no plateau" if r >= TEXT_LIMITS.together else "neither"
     ratio = plateau(history)
     if ratio is None:
-        return Comparison(predicted, None, least, None, f"r = {r:.3f}; E1 or E2 was not reached", unit="E2/E1")
+        return undecided(f"r = {r:.3f}; E1 or E2 was not reached", predicted, least, "E2/E1")
     error = ratio * math.hypot(*(_relative_error(history.estimates[name]) for name in ("E1", "E2")))
     found = "a plateau" if ratio - error >= least else "no plateau" if ratio + error < least else "undecided"
     reason = f"r = {r:.3f} predicts {predicted}; E2/E1 = {ratio:.2f} +- {error:.2g} is {found} (a plateau has {least:g} or more)"
@@ -374,18 +369,19 @@ def plateau(history: TextHistory) -> float | None:
     return None if first is None or first <= 0 or second is None else second / first
 
 
+_prediction = partial(claim, kind="prediction")
+_pattern = partial(claim, kind="pattern", rules=2)
 CLAIMS = (
-    claim(
+    _prediction(
         "FD:text-origin",
         "The first mode grows at mu0 = |pi| |pi - 1/d|",
         attention_only,
         _origin,
         "start",
         "E1",
-        kind="prediction",
         rules=2,
     ),
-    claim(
+    _pattern(
         "FD:text-order",
         "Embedding, attention, embedding open in this order, then the rest",
         condensed,
@@ -395,53 +391,44 @@ CLAIMS = (
         "E2",
         "E3",
         "Q2",
-        kind="pattern",
-        rules=2,
     ),
-    claim(
+    _prediction(
         "FD:text-bigram",
         "The bigram flow gives the time of E2",
         long_windows,
         _bigram,
         "E2",
-        kind="prediction",
         rules=2,
     ),
-    claim(
+    _prediction(
         "FD:text-sign",
         "Attention opens along pi pi^T with the sign of c on real windows",
         _sign_regime,
         _sign,
         "Q1",
-        kind="prediction",
         rules=2,
     ),
-    claim(
+    _prediction(
         "FD:text-separability",
         "Small r gives a plateau that ends, large r none",
         _separable,
         _separability,
         "E1",
         "E2",
-        kind="prediction",
         rules=3,
     ),
-    claim(
+    _pattern(
         "FD:text-entropy",
         "The entropy of attention falls, rises and falls again",
         adaptive,
         _entropy,
         "entropy *",
-        kind="pattern",
-        rules=2,
     ),
-    claim(
+    _pattern(
         "FD:text-norms",
         "Embeddings of rare types grow, retract and grow again",
         adaptive,
         _norms,
         "rare norms *",
-        kind="pattern",
-        rules=2,
     ),
 )

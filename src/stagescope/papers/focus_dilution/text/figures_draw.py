@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure as Drawing
-from matplotlib.lines import Line2D
 
-from stagescope.papers.focus_dilution.figures_draw import marked
+from stagescope.papers.focus_dilution.figures_draw import line, marked, panels_of
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 PHI = COLORS[1]
@@ -16,7 +14,7 @@ EMBEDDING = COLORS[0]
 
 def draw(numbers: Numbers) -> Drawing:
     """Above plain steps on the clock t, below Adam on the clock of steps."""
-    drawing, axes = plt.subplots(2, 3, figsize=(11.4, 6.4), layout="constrained")
+    drawing, axes = panels_of(2, 3, figsize=(11.4, 6.4))
     _openings(axes[0, 0], numbers)
     _probes(axes[0, 1], numbers["plain"])
     _variant(axes[0, 2], numbers)
@@ -31,25 +29,29 @@ def draw(numbers: Numbers) -> Drawing:
     return drawing
 
 
-def _log_time(axis: Any, panel: Numbers) -> None:
-    axis.set_xscale("log")
-    axis.set_xlim(0.4 * (panel["events"]["E1"] or panel["time"][-1] / 100), panel["time"][-1])
+def _log_time(axis: Any, panel: Numbers, first: float | None = None) -> None:
+    """Logarithmic time, from around E1 unless a first time is given."""
+    begin = first or 0.4 * (panel["events"]["E1"] or panel["time"][-1] / 100)
+    axis.set(xscale="log", xlim=(begin, panel["time"][-1]), xlabel="t")
     axis.xaxis.set_major_formatter("{x:g}")
-    axis.set_xlabel("t")
+
+
+def _values(axis: Any, panel: Numbers, style: str = "-", width: float | None = None) -> None:
+    """Singular values of W0 and of Phi."""
+    for name, color in (("W0", EMBEDDING), ("Phi", PHI)):
+        for values in panel[name]:
+            axis.plot(panel["time"], values, style, color=color, lw=width)
+    axis.set(yscale="log", ylim=(3e-3, 60))
 
 
 def _openings(axis: Any, numbers: Numbers) -> None:
     plain, flow = numbers["plain"], numbers["bigram"]
-    for panel, style, width in ((plain, "-", 1.5), (flow, ":", 1.2)):
-        for name, color in (("W0", EMBEDDING), ("Phi", PHI)):
-            for values in panel[name]:
-                axis.plot(panel["time"], values, style, color=color, lw=width)
-    axis.set_yscale("log")
-    axis.set_ylim(3e-3, 60)
+    _values(axis, plain, "-", 1.5)
+    _values(axis, flow, ":", 1.2)
     _log_time(axis, plain)
     marked(axis, plain, ("E1", "Q1", "E2", "E3", "Q2"))
-    handles = [Line2D([], [], color=EMBEDDING, label="$W_0$"), Line2D([], [], color=PHI, label=r"$\Phi$")]
-    handles += [Line2D([], [], color=GREY, label="text"), Line2D([], [], color=GREY, ls=":", label="bigram flow")]
+    handles = [line(color=EMBEDDING, label="$W_0$"), line(color=PHI, label=r"$\Phi$")]
+    handles += [line(color=GREY, label="text"), line(color=GREY, ls=":", label="bigram flow")]
     axis.legend(handles=handles, loc="upper left", ncols=2)
     axis.set_ylabel("largest singular values")
     axis.set_title("openings, against the bigram flow", pad=16)
@@ -66,7 +68,7 @@ def _probes(axis: Any, panel: Numbers) -> None:
     axis.set_ylabel(f"attention on {_plain(panel['frequent'])}")
     _log_time(axis, panel)
     marked(axis, panel, ("Q1", "E2", "E3", "Q2"))
-    own = Line2D([], [], color=GREY, ls="--", lw=1.1, label="on itself")
+    own = line(color=GREY, ls="--", lw=1.1, label="on itself")
     axis.legend(handles=[*handles, own], loc="upper left")
     axis.set_title("attention rows of words", pad=16)
 
@@ -78,16 +80,8 @@ def _plain(word: str) -> str:
 
 def _variant(axis: Any, numbers: Numbers) -> None:
     variant, made = numbers["variant"], numbers["predictions"]
-    for values in variant["W0"]:
-        axis.plot(variant["time"], values, color=EMBEDDING)
-    for values in variant["Phi"]:
-        axis.plot(variant["time"], values, color=PHI)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xlim(max(variant["time"][1], variant["time"][-1] / 1000), variant["time"][-1])
-    axis.set_ylim(3e-3, 60)
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.set_xlabel("t")
+    _values(axis, variant)
+    _log_time(axis, variant, max(variant["time"][1], variant["time"][-1] / 1000))
     marked(axis, variant, ("E1", "E2", "E3"))
     axis.set_title(f"with {', '.join(variant['parts'])}", pad=16)
     text = f"$r$ = {variant['separability']:.3f}\n(attention alone: {made['separability']:.3f})"

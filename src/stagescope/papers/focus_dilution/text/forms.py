@@ -50,16 +50,12 @@ def predict(corpus: TextCorpus, window: int) -> Predictions:
     """All predictions from one pass over the train part."""
     mean, error = window_attention_rate(corpus, window)
     attention, residual = separability(corpus, window)
-    return Predictions(window, condensation_rate(corpus.stationary), _bigram_rate(corpus), mean, error, attention, residual)
-
-
-def _bigram_rate(corpus: TextCorpus) -> float:
-    """`attention_rate` of the bigram chain."""
     pi = corpus.stationary
     if corpus.vocab < LARGE:
-        return attention_rate(pi, corpus.transition, 1.0)
-    after = corpus.sparse_pairs @ np.log(pi) / corpus.counts
-    return opening_rate(pi, after - pi @ np.log(pi), 1.0)
+        bigram = attention_rate(pi, corpus.transition, 1.0)
+    else:
+        bigram = opening_rate(pi, corpus.sparse_pairs @ np.log(pi) / corpus.counts - pi @ np.log(pi), 1.0)
+    return Predictions(window, condensation_rate(pi), bigram, mean, error, attention, residual)
 
 
 def window_attention_rate(corpus: TextCorpus, window: int) -> tuple[float, float]:
@@ -75,7 +71,9 @@ def window_attention_rate(corpus: TextCorpus, window: int) -> tuple[float, float
     centred = np.log(pi) - np.mean(np.log(pi))
     g, w = size * pi / np.linalg.norm(pi), size * centred / np.linalg.norm(centred)
     grid = np.linspace(g.min(), g.max(), 20001)  # linear interpolation errs by less than 1e-6
-    table, count = _predicted(w, grid), len(stream) - window
+    # w . softmax(x w) at each reading x = u . g, with at most about 2^22 logits in memory.
+    readings = np.array_split(grid, len(grid) * len(w) // 2**22 + 1)
+    table, count = np.concatenate([softmax(x[:, None] * w) @ w for x in readings]), len(stream) - window
     cuts = np.linspace(0, count, min(STRETCHES, count) + 1).round().astype(int)
 
     def total(start: int, stop: int) -> float:
@@ -102,15 +100,6 @@ def _sliding_mean(values: np.ndarray, window: int) -> np.ndarray:
     """Means of all windows that have a next token."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     return (total[window:-1] - total[: -window - 1]) / window
-
-
-def _predicted(w: np.ndarray, reading: np.ndarray, cells: int = 2**22) -> np.ndarray:
-    """w . softmax(x w) at each reading x = u . g, with at most about `cells` logits in memory."""
-
-    def some(x: np.ndarray) -> np.ndarray:
-        return softmax(x[:, None] * w) @ w
-
-    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // cells + 1)])
 
 
 def separability(corpus: TextCorpus, window: int) -> tuple[float, float]:

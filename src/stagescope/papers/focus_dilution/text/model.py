@@ -62,14 +62,10 @@ class AttentionVariant(TokenAttention):
             stream = stream + attention @ params["P"]
         if self.residual:
             stream = stream + last
-        return _normed(stream) if self.norm else stream
-
-
-def _normed(x: Any) -> Any:
-    from stagescope.autodiff import jnp
-
-    centred = x - jnp.mean(x, axis=1, keepdims=True)
-    return centred / jnp.sqrt(jnp.mean(centred**2, axis=1, keepdims=True) + 1e-10)  # the variance starts near 1e-4
+        if not self.norm:
+            return stream
+        centred = stream - jnp.mean(stream, axis=1, keepdims=True)
+        return centred / jnp.sqrt(jnp.mean(centred**2, axis=1, keepdims=True) + 1e-10)  # the variance starts near 1e-4
 
 
 # Focus and dilution on a text in count form: a window enters only through its counts and its last token.

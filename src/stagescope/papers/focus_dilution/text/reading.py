@@ -24,15 +24,15 @@ from stagescope.runs.run import Run
 from stagescope.spec import build
 
 
-def probes(run: Run, curves: TextCurves, most: int = 3) -> dict[str, int]:
-    """The words whose rows are followed, with their tokens; by default the `most` frequent ones but the first type."""
+def probes(run: Run, curves: TextCurves) -> dict[str, int]:
+    """The words whose rows are followed, with their tokens; by default the three most frequent ones but the first type."""
     asked = (run.config or {}).get("probe")
     if asked:
         return {word: curves.words.index(written(word)) for word in asked}
     order = np.argsort(-curves.pi, kind="stable")[1:].tolist()
     labels = {curves.words[token]: token for token in order}
     ordered = sorted(labels, key=lambda word: not word[:1].isalpha())  # stable: by frequency, marks after words
-    return {word: labels[word] for word in ordered[:most]}
+    return {word: labels[word] for word in ordered[:3]}
 
 
 def bigram_flow(run: Run, until: float) -> Run:

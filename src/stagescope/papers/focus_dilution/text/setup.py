@@ -104,7 +104,7 @@ def _modes(r: float) -> str:
     return f"above {high:g}: modes grow together, no stages" if r > high else f"from {low:g} to {high:g}: neither is predicted"
 
 
-def bigram_events(corpus: TextCorpus, until: float, seed: int = 0, progress: bool | None = False) -> dict[str, float | None]:
+def bigram_events(corpus: TextCorpus, until: float, progress: bool | None = False) -> dict[str, float | None]:
     """E_k and Q_k that the bigram chain of a text predicts for `run text-focus` under SGD, up to t = `until`.
 
     Width and initial scale are the defaults of `run text-focus`.
@@ -113,5 +113,5 @@ def bigram_events(corpus: TextCorpus, until: float, seed: int = 0, progress: boo
     model = TokenAttention(vocab=corpus.vocab, width=width, scale=width**-0.5)
     loss, steps = TokenPopulation(model=model, process=corpus), max(1, round(until / FLOW_STEP))
     moves = Descent(lr=until / steps, steps=steps)
-    run = evolve(loss, model.init(seed, start), moves, record=Graded(), progress=progress)
+    run = evolve(loss, model.init(0, start), moves, record=Graded(), progress=progress)
     return TextHistory(text_curves(ended(run, "the bigram flow"))).opened

@@ -74,14 +74,6 @@ def _turns(time: np.ndarray, curve: np.ndarray, least: float) -> list[Turn]:
     return turns(time, curve, least, least, intervals.noise(time, curve))
 
 
-def under_way(time: np.ndarray, curve: np.ndarray, found: Sequence[Turn], least: float) -> bool:
-    """Whether a curve came near its last value only in the second half of the run, so that more turns may follow."""
-    if not found or found[-1].stop is not None:
-        return False
-    near = (time >= found[-1].start) & (np.abs(curve - found[-1].after) <= least)
-    return bool(time[near][0] > (time[0] + time[-1]) / 2)
-
-
 @dataclass(frozen=True)
 class TextHistory:
     """When things opened, rose and fell in a run on a text: measured once, for stages and claims."""
@@ -113,13 +105,6 @@ class TextHistory:
                 name = f"{letter}{k + 1}"
                 found[name] = intervals.opening(time, curve, opening_level(values), self.opened[name])
         return found
-
-    def row_events(self, token: int) -> tuple[Event, Event]:
-        """When a row focused, and when it had lost half of its gain."""
-        time, curve, cycle = self.curves.time, self.attention[:, token], self.rows[token]
-        rise = _first_rise(time, curve)
-        level = 0.0 if rise is None else (rise.before + rise.after) / 2
-        return intervals.turned(rise), intervals.halved(time, curve, level, cycle.focus)
 
     @cached_property
     def direction(self) -> float | None:
@@ -177,23 +162,26 @@ class TextHistory:
         return _turns(self.curves.time, self.log_norm, TEXT_THRESHOLDS.norm)
 
     def moves(self, curve: np.ndarray, least: float) -> bool:
-        """Whether a curve still moved in the second half of the run, counting turns of `least` or more."""
-        return under_way(self.curves.time, curve, _turns(self.curves.time, curve, least), least)
+        """Whether a curve came near its last value only in the second half of the run, so that more turns may follow.
 
-    def swings(self, least: float) -> tuple[float, float, float] | None:
-        """How far the mean entropy falls, rises and falls again, in turns of `least` or more; None where it does not."""
-        found = _turns(self.curves.time, self.mean_entropy, least)
-        first = next((i for i, turn in enumerate(found) if not turn.rising), None)
-        if first is None or len(found) < first + 3:
-            return None
-        fall, rise, again = found[first : first + 3]
-        return fall.before - fall.after, rise.after - rise.before, again.before - again.after
+        Turns of `least` or more count.
+        """
+        time = self.curves.time
+        found = _turns(time, curve, least)
+        if not found or found[-1].stop is not None:
+            return False
+        near = (time >= found[-1].start) & (np.abs(curve - found[-1].after) <= least)
+        return bool(time[near][0] > (time[0] + time[-1]) / 2)
 
-    def retraction(self, least: float) -> tuple[Turn, Turn, Turn] | None:
-        """The first growth, retraction and growth of the logarithm of rare norms, in turns of `least` or more."""
-        found = _turns(self.curves.time, self.log_norm, least)
-        first = next((i for i, turn in enumerate(found) if turn.rising), None)
-        return None if first is None or len(found) < first + 3 else (found[first], found[first + 1], found[first + 2])
+    def three_turns(self, curve: np.ndarray, least: float, *, rising: bool) -> list[Turn]:
+        """The first rise (or fall) of a curve and the two turns after it, of `least` or more; empty where there are fewer."""
+        found = _turns(self.curves.time, curve, least)
+        first = next((i for i, turn in enumerate(found) if turn.rising == rising), len(found))
+        return found[first : first + 3] if len(found) >= first + 3 else []
+
+    def swings(self, least: float) -> list[float]:
+        """How far the mean entropy falls, rises and falls again, in turns of `least` or more; empty where it does not."""
+        return [abs(turn.after - turn.before) for turn in self.three_turns(self.mean_entropy, least, rising=False)]
 
 
 def detect(curves: TextCurves, probes: Mapping[str, int], *, clock: str, status: str) -> Stages:
@@ -203,7 +191,11 @@ def detect(curves: TextCurves, probes: Mapping[str, int], *, clock: str, status:
     rise = next((turn for turn in history.entropy if turn.rising and fall is not None and turn.start >= fall.start), None)
     events = {**history.estimates, "focused": intervals.turned(fall), "diluted": intervals.turned(rise)}
     for word, token in probes.items():
-        events |= dict(zip((f"focus:{word}", f"dilution:{word}"), history.row_events(token), strict=True))
+        row = history.attention[:, token]
+        up = _first_rise(curves.time, row)
+        level, focus = 0.0 if up is None else (up.before + up.after) / 2, history.rows[token].focus
+        events[f"focus:{word}"] = intervals.turned(up)
+        events[f"dilution:{word}"] = intervals.halved(curves.time, row, level, focus)
     notes = _notes(history, probes, f"by {clock}={curves.time[-1]:.4g}")
     missing = {name: notes[name] for name, event in events.items() if event.time is None}
     return Stages.of(status, clock, events, stages_of(history, probes), missing)

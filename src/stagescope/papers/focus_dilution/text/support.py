@@ -56,7 +56,9 @@ class Supported:
     def gradient(self, params: Params, rows: Supports) -> Found:
         """The kernel's derivatives, taken back to the four blocks; all on rows padded with zeros."""
         given, slopes, scale = self.given, self.slopes, self.given.w0.dtype.type(self.model.scale)
-        wq, wk = self._load(params)
+        wq, wk = (np.zeros((given.w0.shape[1], given.key.shape[1]), self.precision) for _ in range(2))
+        for name, room in zip(BLOCKS, (given.w0, given.w1.T, wq, wk), strict=True):
+            room[tuple(map(slice, params[name].shape))] = params[name]
         np.matmul(given.w0, wq, out=given.query)
         np.matmul(given.w0, wk, out=given.key)
         given.key[:] *= scale
@@ -73,11 +75,3 @@ class Supported:
         for pulled, weights in ((slopes.query, wq), (slopes.key, wk)):
             found["W0"] += np.matmul(pulled, weights.T, out=given.w0)
         return loss, {name: found[name][tuple(map(slice, params[name].shape))].astype(float) for name in params}
-
-    def _load(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Put parameters into their rooms; returns WQ and WK."""
-        given = self.given
-        wq, wk = (np.zeros((given.w0.shape[1], given.key.shape[1]), self.precision) for _ in range(2))
-        for name, room in zip(BLOCKS, (given.w0, given.w1.T, wq, wk), strict=True):
-            room[tuple(map(slice, params[name].shape))] = params[name]
-        return wq, wk

@@ -10,12 +10,12 @@ from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
 from stagescope.papers.focus_dilution.text.reading import TextFocusReading, probes
 from stagescope.papers.focus_dilution.text.stages import opening_level
-from stagescope.papers.focus_dilution.views import GLOSSARY
+from stagescope.papers.focus_dilution.views import GLOSSARY, embedding_view, openings_view
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.curves import MOST, MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown
-from stagescope.views.view import Curve, Explained, Level, Maker, Points, View, captions, motion_words, plain
+from stagescope.views.curves import MOST, MOST_POINTS, OBSERVED, curves, left_out, many_curves, shown
+from stagescope.views.view import Curve, Explained, Level, Maker, View, captions, motion_words, plain
 
 # A focus-dilution run on a text, on a page: the same views with words for labels, and where the probe words look.
 
@@ -78,8 +78,7 @@ def text_focus_views(reading: Reading) -> list[Maker]:
         *(partial(_probe, seen, place) for place in range(min(4, len(seen.probes)))),
         partial(_entropy, seen),
         partial(_itself, seen),
-        partial(_values, seen, "W0", "embedding-values"),
-        partial(_values, seen, "scores", "score-values"),
+        *(partial(_values, seen, name) for name in ("W0", "scores")),
         partial(_alignment, seen),
         partial(_embedding, seen),
         partial(_row_norms, seen),
@@ -151,15 +150,9 @@ def _itself(seen: _Seen) -> View:
     return curves("itself", "Attention on oneself", about, "attention on itself", made, frames=seen.frames)
 
 
-def _values(seen: _Seen, name: str, slot: str) -> View:
+def _values(seen: _Seen, name: str) -> View:
     found = seen.curves.score_values if name == "scores" else seen.curves.embedding_values
-    what, events = {"W0": ("the embedding W0", "E_k"), "scores": ("the attention scores Phi", "Q_k")}[name]
-    level = opening_level(found)
-    about = f"Singular values of {what}, largest first. A direction opens when its value passes {level:.3g}: the events {events}."
-    made = many_curves(found[:, :NAMED], [f"{k + 1}" for k in range(found.shape[1])])
-    about += left_out(found.shape[1], NAMED, "values")
-    levels = [Level("a direction opens", level)]
-    return curves(slot, f"Singular values of {what}", about, "singular value", made, levels=levels, log=True, frames=seen.frames)
+    return openings_view(name, found, opening_level(found), seen.frames)
 
 
 def _alignment(seen: _Seen) -> View:
@@ -177,13 +170,8 @@ def _row_norms(seen: _Seen) -> View:
 
 
 def _embedding(seen: _Seen) -> View:
-    chosen = seen.first[:MOST_POINTS]
-    places, shares = plane(np.asarray(seen.curves.params["W0"])[:, chosen])
-    about = "Rows of W0 in the plane of their largest variance, all frames together; a row at the origin is zero."
-    if len(seen.words) > MOST_POINTS:
-        about += f" The probe words and the most frequent of {len(seen.words):,} words, {MOST_POINTS} in all, are drawn."
-    labels = tuple(seen.words[token] for token in chosen)
-    return Points("embedding", "Embedding of the words", about, places, labels, shares, frames=seen.frames)
+    drawn = f" The probe words and the most frequent of {len(seen.words):,} words, {MOST_POINTS} in all, are drawn."
+    return embedding_view("words", seen.curves.params["W0"], seen.words, seen.first, drawn, seen.frames)
 
 
 # A run of focus and dilution on a text in words: the text, the model, and what happens in each stage, with its numbers.

@@ -6,7 +6,7 @@ number with the scores of types of equal frequency in random order.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chan
 from stagescope.detect.noise import TWO_SIDED
 from stagescope.papers.scan_snap.evidence import ADAM, regime_of
 from stagescope.papers.scan_snap.text.observables import INTERVAL, TextAttention, TopicAttention, on_held_out
-from stagescope.papers.scan_snap.text.stages import FREEZE, SNAP, after_prior, peak_of
+from stagescope.papers.scan_snap.text.stages import FROZEN, SNAP, after_prior, peak_of
 from stagescope.params import key
 from stagescope.runs.run import Run
 
@@ -96,9 +96,8 @@ def held_out_gain(run: Run, topics: TopicAttention) -> tuple[float, np.ndarray]:
     """
     law, process = topics.law, topics.process
     target, judge = process.part("held-out").target, on_held_out(law)
-    column = [law.model.outputs.index(token) for token in process.targets]
     frames = np.unique(np.linspace(0, run.frames - 1, min(FRAMES, run.frames)).astype(int))
-    logs = np.array([judge.log_laws(run.at(int(i)))[:, column] for i in frames])  # (frames, windows, classes)
+    logs = np.array([judge.log_laws(run.at(int(i)))[:, law.columns] for i in frames])  # (frames, windows, classes)
     logs = logs - np.log(process.prior)
     rows = np.arange(len(target))
 
@@ -222,53 +221,47 @@ def _freezing_regime(evidence: TextEvidence) -> Regime:
 
 def _freezing(evidence: TextEvidence) -> Comparison:
     """Attention must not freeze at a constant rate; at a decaying one it must, where it does not at a constant one."""
-    frozen = FREEZE.variation
     if evidence.unlearned is not None:
-        return Comparison(frozen, None, "at least", None, evidence.unlearned)
+        return Comparison(FROZEN, None, "at least", None, evidence.unlearned)
     companion = evidence.constant() if evidence.decays else evidence.curves
     here, steady = late_motion(evidence.curves), late_motion(companion)
     if here is None or steady is None:
         why = f"the run has fewer than {LATE} intervals of {INTERVAL} steps; take more --steps"
-        return Comparison(frozen, None, "at least", None, why)
+        return Comparison(FROZEN, None, "at least", None, why)
     numbers = f"total variation per {INTERVAL} steps at the end is {steady:.3f} at the constant rate {evidence.rate:g}"
-    if np.max(companion.motion.variation) < frozen:
-        return Comparison(frozen, here, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")
+    if np.max(companion.motion.variation) < FROZEN:
+        return Comparison(FROZEN, here, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")
     if not evidence.decays:
-        state = "attention still moves" if steady >= frozen else "attention is frozen"
+        state = "attention still moves" if steady >= FROZEN else "attention is frozen"
         reason = f"{numbers}, entropy is {late_entropy(evidence.curves):.3f} nats; {state}"
-        return Comparison(frozen, steady, "at least", steady >= frozen, reason)
-    holds = here < frozen <= steady
-    return Comparison(frozen, here, "below", holds, f"{numbers} and {here:.3f} at the decaying rate")
+        return Comparison(FROZEN, steady, "at least", steady >= FROZEN, reason)
+    holds = here < FROZEN <= steady
+    return Comparison(FROZEN, here, "below", holds, f"{numbers} and {here:.3f} at the decaying rate")
 
 
+_pattern = partial(claim, kind="pattern", rules=2)
 TEXT_CLAIMS = (
-    claim(
+    _pattern(
         "SnS:text-frequency",
         "Scores rank types by how distinct they are in held-out text, at equal frequency",
         _topical,
         _ranked_at_frequency,
         "end",
-        kind="pattern",
         group="types on text",
-        rules=2,
         elsewhere=_fewer_windows,
     ),
-    claim(
+    _pattern(
         "SnS:text-rate",
         "A larger learning rate makes attention of the transformer sparser",
         _rate_regime,
         _larger_sparser,
         "end",
-        kind="pattern",
-        rules=2,
     ),
-    claim(
+    _pattern(
         "SnS:text-freezing",
         "Freezing of the full transformer needs a decaying rate",
         _freezing_regime,
         _freezing,
         "end",
-        kind="pattern",
-        rules=2,
     ),
 )

@@ -69,12 +69,20 @@ class PairwiseWindows(OfModel, Described, Objective):
         return self.process.part(self.part)
 
     @cached_property
+    def rows(self) -> np.ndarray:
+        """The rows of the model's Y that belong to the keys of the windows."""
+        return np.array([self.model.keys.index(token) for token in self.process.keys])
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The columns of the model's Y that belong to the next words."""
+        return np.array([self.model.outputs.index(token) for token in self.process.targets])
+
+    @cached_property
     def _columns(self) -> tuple[np.ndarray, ...]:
         """Windows as the kernel reads them: keys and targets as rows and columns of the model's Y."""
-        model, process, windows = self.model, self.process, self.windows
-        row = np.array([model.keys.index(token) for token in process.keys])
-        column = np.array([model.outputs.index(token) for token in process.targets])
-        return windows.start, row[windows.key], windows.count, column[windows.target]
+        windows = self.windows
+        return windows.start, self.rows[windows.key], windows.count, self.columns[windows.target]
 
     @cached_property
     def _all(self) -> np.ndarray:

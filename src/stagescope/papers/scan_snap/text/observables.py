@@ -130,8 +130,7 @@ def _entropy(attention: np.ndarray) -> np.ndarray:
 def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     process = law.process
     held = process.part("held-out")
-    row = [law.model.keys.index(token) for token in process.keys]
-    scores = run.params["Z"][:, 0, row]
+    scores = run.params["Z"][:, 0, law.rows]
     common, distinct = process.common[held.key], process.distinct[held.key]
     sums: list[list[float]] = []
 
@@ -203,5 +202,5 @@ def held_out(law: TextTransformerLoss) -> TextTransformerLoss:
 
 
 def _shared(run: Run, prior_loss: float, entropy: np.ndarray, motion: Motion) -> dict[str, Any]:
-    loss = np.asarray(run.series["loss"])
-    return {"time": run.time, "step": run.step, "loss": loss, "prior_loss": prior_loss, "entropy": entropy, "motion": motion}
+    own = {"time": run.time, "step": run.step, "loss": np.asarray(run.series["loss"])}
+    return {**own, "prior_loss": prior_loss, "entropy": entropy, "motion": motion}

@@ -101,11 +101,10 @@ class TopicWindows(Process):
     @property
     def keys(self) -> tuple[int, ...]:
         """Types that can have attention, ascending."""
-        return _cut(self).keys  # pyright: ignore[reportArgumentType]  # hashed by its description
+        return _cut(self)[0]  # pyright: ignore[reportArgumentType]  # hashed by its description
 
     def part(self, name: PartName) -> Windows:
-        found = _cut(self)  # pyright: ignore[reportArgumentType]
-        return found.train if name == "train" else found.held_out
+        return _cut(self)[1][name]  # pyright: ignore[reportArgumentType]
 
     def label(self, token: int) -> str:
         return self.corpus.label(token)
@@ -264,16 +263,9 @@ def _information(inside: np.ndarray, total: np.ndarray, own: np.ndarray, windows
     return np.sum(half - 0.5, axis=1) / own
 
 
-@dataclass(frozen=True)
-class _Cut:
-    keys: tuple[int, ...]
-    train: Windows
-    held_out: Windows
-
-
 @lru_cache(maxsize=4)
-def _cut(process: TopicWindows) -> _Cut:
-    """Keys and windows; cached by description, because a run and its readings each rebuild the process."""
+def _cut(process: TopicWindows) -> tuple[tuple[int, ...], dict[PartName, Windows]]:
+    """Keys, and windows by part; cached by description, because a run and its readings each rebuild the process."""
     corpus = process.corpus
     stream, token, targets = corpus.train, process.token, np.array(process.targets)
     number = np.full(corpus.size, -1)
@@ -291,7 +283,7 @@ def _cut(process: TopicWindows) -> _Cut:
     column = np.full(corpus.size, -1)
     column[keys] = np.arange(len(keys))
     train, held_out = (_count(stream, places, target, process.window, column) for places, target in parts)
-    return _Cut(tuple(keys.tolist()), train, held_out)
+    return tuple(keys.tolist()), {"train": train, "held-out": held_out}
 
 
 def _places(stream: np.ndarray, token: int, window: int, stretches: int) -> tuple[np.ndarray, np.ndarray]:

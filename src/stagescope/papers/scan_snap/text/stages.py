@@ -20,12 +20,11 @@ from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.scan_snap.stages import LEVELS
 from stagescope.papers.scan_snap.text.observables import Masses, Motion, TextAttention
 
+FROZEN = 0.05
+"""Attention of the transformer is frozen where its total variation between checkpoints is below this.
 
-@dataclass(frozen=True)
-class Freeze:
-    """Attention of the transformer is frozen where its total variation between checkpoints is below this."""
-
-    variation: float = 0.05  # as in the independent numbers; after a decay, attention still moves by 0.01 to 0.02 per 50 steps
+As in the independent numbers; after a decay, attention still moves by 0.01 to 0.02 per 50 steps.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Snap:
     late: int = 10  # the end of a run is its last tenth
 
 
-FREEZE, SNAP = Freeze(), Snap()
+SNAP = Snap()
 
 
 def after_prior(curves: TextAttention) -> tuple[float | None, np.ndarray]:
@@ -79,13 +78,10 @@ def _prior(curves: TextAttention, masses: Masses | None, prior: float | None) ->
     if masses is None:
         return crossing(curves.time, curves.loss, curves.prior_loss, False, how="crossing; spacing of frames")
     curve = masses[0]
-    alike = curves.time[curve >= curve.max() - _error(curves.time, curve)]
+    # The 95 % half-width of the curve from the noise of one tenth of the run, as that of a random walk.
+    error = TWO_SIDED * float(np.sqrt(variation(curves.time, curve)[-1] / SNAP.late))
+    alike = curves.time[curve >= curve.max() - error]
     return Event(prior, float(alike[0]), float(alike[-1]), how="most attention on common types")
-
-
-def _error(time: np.ndarray, curve: np.ndarray) -> float:
-    """The 95 % half-width of a curve from the noise of one tenth of the run, as that of a random walk."""
-    return TWO_SIDED * float(np.sqrt(variation(time, curve)[-1] / SNAP.late))
 
 
 def _crossed(time: np.ndarray, curve: np.ndarray, level: float, *, rising: bool, after: float = 0.0) -> Event:
@@ -126,7 +122,8 @@ def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -
         return {"peak": peak, "snap": Event.missing()}
     error = TWO_SIDED * late_noise(motion)
     snap = crossing(motion.start[later], left, SNAP.left * moved, False, error=error, after=peak.time, how="motion to come")
-    share = left_at(motion, later, motion.stop[-1] / SNAP.longer)
+    # The share of the motion since the prior that is still to come when time is a third of the end.
+    share = float(np.interp(motion.stop[-1] / SNAP.longer, motion.start[later], left) / moved)
     notes["snap"] = f"while time tripled to the end, attention went {share:.0%} of its way since the prior, above {SNAP.left:.0%}"
     known = snap.time is not None and SNAP.longer * snap.time <= motion.stop[-1]
     return {"peak": peak, "snap": snap if known else Event.missing()}
@@ -135,11 +132,6 @@ def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -
 def late_noise(motion: Motion) -> float:
     """Mean variation between checkpoints in the last tenth: what attention still moves, by noise if it has snapped."""
     return float(np.mean(motion.variation[-max(1, len(motion.variation) // SNAP.late) :]))
-
-
-def left_at(motion: Motion, later: np.ndarray, when: float) -> float:
-    """The share of the motion since the prior that is still to come at a time."""
-    return float(np.interp(when, motion.start[later], motion.left[later]) / motion.left[later].max())
 
 
 def peak_of(motion: Motion, later: np.ndarray) -> Event:

@@ -22,7 +22,7 @@ from stagescope.papers.scan_snap.text.observables import (
     text_attention,
 )
 from stagescope.papers.scan_snap.text.reading import TextSnapReading
-from stagescope.papers.scan_snap.text.stages import FREEZE
+from stagescope.papers.scan_snap.text.stages import FROZEN
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, matrix, norms_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, plane, shown
@@ -171,7 +171,7 @@ class _TopicPage:
         """Y of the types of the attention map, in the same layout: one column for each type, wide enough for its label."""
         process, model = self.curves.process, self.curves.law.model
         types = self.mapped if len(self.mapped) else np.argsort(-process.distinctness, kind="stable")[: SIZES.types]
-        row = np.array([model.keys.index(token) for token in process.keys])[types]
+        row = self.curves.law.rows[types]
         some = shown(self.run, len(row) * self.run.params["Y"].shape[2], CELLS)
         values = np.swapaxes(np.asarray(some.run.params["Y"])[:, row], 1, 2)
         rest = (f"each of {model.rest} others",) if model.rest else ()
@@ -192,10 +192,8 @@ class _TopicPage:
         )
 
     def plane(self) -> View:
-        model, process = self.curves.law.model, self.curves.process
-        order = np.argsort(-process.distinctness, kind="stable")[:MOST_POINTS]
-        row = np.array([model.keys.index(token) for token in process.keys])[order]
-        places, shares = plane(np.asarray(self.run.params["Y"])[:, row])
+        order = np.argsort(-self.curves.process.distinctness, kind="stable")[:MOST_POINTS]
+        places, shares = plane(np.asarray(self.run.params["Y"])[:, self.curves.law.rows[order]])
         about = "Rows of Y in the plane of their largest variance over all frames. Types of one topic move together."
         about += left_out(len(self.words), MOST_POINTS, "types")
         labels = tuple(self.words[i] for i in order)
@@ -240,7 +238,7 @@ def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
     made = [Curve("total variation", found.motion.variation)]
     chosen = at if frames is None else frames[at]
     title, axis = "Motion of attention", f"per {INTERVAL} steps"
-    return curves("motion", title, about, axis, made, levels=[Level("frozen below", FREEZE.variation)], log=True, frames=chosen)
+    return curves("motion", title, about, axis, made, levels=[Level("frozen below", FROZEN)], log=True, frames=chosen)
 
 
 def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
