@@ -10,7 +10,6 @@ of them 1/(q + 1), or 1/length where the model is not causal.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -294,8 +293,8 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
     if not model.causal:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
     notes["gate"] = gate_of(run).sentence
-    read = partial(_head, run.time, found, model, thresholds)
-    return Heads(run.status, run.clock, tuple(read(layer, head) for layer, head in model.each()), notes)
+    read = [_head(run.time, found, model, thresholds, *at) for at in model.each()]
+    return Heads(run.status, run.clock, tuple(read), notes)
 
 
 def _head(time: np.ndarray, found: Mapping[str, Score], model: Model, rules: Thresholds, layer: int, head: int) -> Head:
