@@ -378,9 +378,8 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
     found = listed(folder)
     if len(found) < 2:
         raise InputError(f"{folder} holds one checkpoint, {found[0].name!r}; an audit compares at least two")
-    findings = [*_states(found), *_numbers(found)]
     series, cut = _read(found, progress)
-    findings += cut
+    findings = [*_numbers(found), *cut]
     if len(series) > 1:
         odd, notes = _tensor_sets(series)
         findings += odd
@@ -397,13 +396,17 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
 
 
 def _read(found: Sequence[Checkpoint], progress: bool | None) -> tuple[Series, list[Finding]]:
-    """Fingerprints of the checkpoints that are whole, and a finding for each that is not."""
+    """Fingerprints of the checkpoints that are whole, and a finding for each that is not, or whose trainer's state is not."""
     names: list[str] = []
     prints: list[dict[str, Print]] = []
     cut: list[Finding] = []
     entries = ENTRIES
     with progress_for(progress) as bar:
         for each in bar.each(found, "reading checkpoints", "checkpoint"):
+            try:
+                trainer_step(each.path)
+            except DamagedCheckpoint as error:
+                cut.append(_truncated(each, str(error)))
             try:
                 made = take(each, entries)
             except DamagedCheckpoint as error:
@@ -424,15 +427,6 @@ def _truncated(checkpoint: Checkpoint, text: str) -> Finding:
     """A checkpoint that is not whole, in a sentence with paths from its folder on."""
     text = text.replace(f"{checkpoint.path.resolve().parent}/", "").replace(f"{checkpoint.path.parent}/", "")
     return Finding(checkpoint.name, "truncated", None, text, {"path": checkpoint.name})
-
-
-def _states(found: Sequence[Checkpoint]) -> Iterator[Finding]:
-    """States of trainers that cannot be read."""
-    for each in found:
-        try:
-            trainer_step(each.path)
-        except DamagedCheckpoint as error:
-            yield _truncated(each, str(error))
 
 
 def _numbers(found: Sequence[Checkpoint]) -> Iterator[Finding]:

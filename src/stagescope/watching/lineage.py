@@ -301,10 +301,6 @@ class Move:
     def at_end(self, count: int) -> bool:
         return not {self.first, self.second}.isdisjoint({0, count - 1})
 
-    def turns_end(self, count: int) -> bool:
-        """Whether it exchanges the first two or the last two, which is often as long."""
-        return self.kind == "exchange" and (self.first, self.second) in ((0, 1), (count - 2, count - 1))
-
 
 @dataclass(frozen=True)
 class Misplaced:
@@ -361,9 +357,10 @@ def _gains(distance: np.ndarray, order: list[int]) -> Iterator[tuple[Move, float
 
 def _margin(distance: np.ndarray, order: list[int], who: set[int]) -> float:
     """The least share by which another place of one of these checkpoints makes the path longer."""
-    shares = [1.0]
-    for move in _moves(len(order)):
-        if not who.isdisjoint(move.who(order)) and not move.turns_end(len(order)):
+    shares, count = [1.0], len(order)
+    ends = Move("exchange", 0, 1), Move("exchange", count - 2, count - 1)  # to exchange the first or last two is often as long
+    for move in _moves(count):
+        if not who.isdisjoint(move.who(order)) and move not in ends:
             before, after = _edges(distance, order, move)
             shares.append((after - before) / before if before > 0 else 0.0)
     return min(shares)

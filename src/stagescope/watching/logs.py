@@ -398,7 +398,12 @@ def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
     """The curve of each tag, and what was left out on the way."""
     curves, repeated, negative, older = {}, 0, 0, 0
     for tag, points in log.points.items():
-        steps, values, last = _settled(points)
+        # by step, of the points at one step the last by wall time
+        written, walls = np.frombuffer(points.steps, np.int64), np.frombuffer(points.walls)
+        order = np.lexsort((walls, written))
+        order = order[np.append(np.diff(written[order]) != 0, True)]
+        steps, values = written[order], np.frombuffer(points.values).astype(np.float64 if points.wide else np.float32)[order]
+        last = written[np.lexsort((walls,))[-1]]
         good = steps >= 0
         negative += int((~good).sum())
         repeated += len(points.steps) - len(steps)
@@ -415,15 +420,6 @@ def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
     if older:
         notes.append(f"{older:,} points are of an earlier start: their steps lie beyond the point that was written last")
     return curves, notes
-
-
-def _settled(points: Points) -> tuple[np.ndarray, np.ndarray, int]:
-    """The points of a tag by step, of those at one step the last by wall time; and the step that was written last."""
-    steps, walls = np.frombuffer(points.steps, np.int64), np.frombuffer(points.walls)
-    values = np.frombuffer(points.values).astype(np.float64 if points.wide else np.float32)
-    order = np.lexsort((walls, steps))
-    final = np.append(np.diff(steps[order]) != 0, True)
-    return steps[order][final], values[order][final], int(steps[np.lexsort((walls,))[-1]])
 
 
 def _arrays(curves: Mapping[str, Curve], loss: str | None) -> tuple[dict[str, str], dict[str, np.ndarray]]:
