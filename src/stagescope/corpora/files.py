@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -64,7 +65,10 @@ def _blocks(path: Path, seen: Callable[[bytes], None], cut_of: Callable[[bytes],
             seen(block)
             start = start or block[:8]
             if (zero := block.find(0)) >= 0:
-                raise _not_text(path, start, place + len(held) + zero)
+                kind = next((name for mark, name in _BEGINNINGS.items() if start.startswith(mark)), None)
+                guess = f", and it begins like a {kind} file" if kind else ""
+                at = f"the byte at position {place + len(held) + zero:,} is zero{guess}"
+                raise InputError(f"{path} is not a text file: {at}; give text in UTF-8")
             cut = cut_of(block)
             held += block[:cut] if cut else block
             if cut:
@@ -72,12 +76,6 @@ def _blocks(path: Path, seen: Callable[[bytes], None], cut_of: Callable[[bytes],
                 place, line, held = place + len(held), line + held.count(b"\n"), bytearray(block[cut:])
     if held:
         yield _decoded(path, bytes(held), place, line)
-
-
-def _not_text(path: Path, start: bytes, at: int) -> InputError:
-    kind = next((name for mark, name in _BEGINNINGS.items() if start.startswith(mark)), None)
-    guess = f", and it begins like a {kind} file" if kind else ""
-    return InputError(f"{path} is not a text file: the byte at position {at:,} is zero{guess}; give text in UTF-8")
 
 
 def _decoded(path: Path, block: bytes, place: int, line: int) -> str:
@@ -107,14 +105,10 @@ def _separated(blocks: Iterable[str]) -> Iterator[list[str]]:
 
 def _json_lines(path: Path, blocks: Iterable[str]) -> Iterator[list[str]]:
     """Every line a JSON string, or an object whose "text" is one."""
-    number = 0
+    numbers = count(1)
     for block in blocks:
-        found = []
-        for line in block.removesuffix("\n").split("\n"):
-            number += 1
-            if line.strip():
-                found.append(_text_of(path, number, line))
-        yield _filled(found)
+        lines = zip(block.removesuffix("\n").split("\n"), numbers, strict=False)
+        yield _filled(_text_of(path, number, line) for line, number in lines if line.strip())
 
 
 def _text_of(path: Path, number: int, line: str) -> str:

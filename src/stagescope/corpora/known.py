@@ -103,7 +103,16 @@ def locate(source: str) -> dict[str, Path]:
 
     A relative path is looked for here, then in the folders of corpora.
     """
-    return _located(source, KNOWN[source]) if source in KNOWN else _first(source)[1]
+    if source not in KNOWN:
+        return _first(source)[1]
+    hub = KNOWN[source].hub
+    found = _present(source)
+    if not found and hub is not None and corpus_hub.available():
+        corpus_hub.download(hub, cache_folder() / source)
+        found = _present(source)
+    if not found:
+        raise InputError(_missing(source, KNOWN[source]))
+    return found
 
 
 def anchored(source: str) -> str:
@@ -147,20 +156,10 @@ def _at(path: Path) -> dict[str, Path] | None:
     return found
 
 
-def _located(name: str, known: Known) -> dict[str, Path]:
-    found = _present(name, known)
-    if not found and known.hub is not None and corpus_hub.available():
-        corpus_hub.download(known.hub, cache_folder() / name)
-        found = _present(name, known)
-    if not found:
-        raise InputError(_missing(name, known))
-    return found
-
-
-def _present(name: str, known: Known) -> dict[str, Path]:
+def _present(name: str) -> dict[str, Path]:
     """The files of the first edition that is complete in one place."""
     for root in folders():
-        for edition in known.editions:
+        for edition in KNOWN[name].editions:
             files = {part: root / name / item.file for part, item in edition.items()}
             if all(path.is_file() for path in files.values()):
                 return files

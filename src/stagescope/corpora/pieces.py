@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.corpora.files import SEPARATOR
-from stagescope.corpora.vocabulary import UNKNOWN, most_frequent
+from stagescope.corpora.vocabulary import UNKNOWN, most_frequent, token_type
 from stagescope.errors import InputError, needed
 
 RARE = 5e-4
@@ -60,14 +60,10 @@ def learn_pieces(types: tuple[str, ...], counts: np.ndarray, size: int) -> Piece
             f"a vocabulary of {size:,} pieces cannot be made: the text is too small for so many merges; give a smaller --vocab"
         )
     chosen = most_frequent(names, seen, size)
-    return _without_lacking(chosen.words, chosen.tokens[spelled], starts)
-
-
-def _without_lacking(words: tuple[str, ...], tokens: np.ndarray, starts: np.ndarray) -> Pieces:
-    """Pieces outside a vocabulary that has no <unk> are left out."""
-    kept = tokens >= 0
+    tokens = chosen.tokens[spelled]
+    kept = tokens >= 0  # pieces outside a vocabulary that has no <unk> are left out
     cut = np.concatenate([[0], np.cumsum(kept)])[starts]
-    return Pieces(words, tokens[kept].astype(np.uint16 if len(words) <= 1 << 16 else np.int32), cut)
+    return Pieces(chosen.words, tokens[kept].astype(token_type(chosen.words)), cut)
 
 
 def _learned(types: tuple[str, ...], counts: np.ndarray, size: int) -> tuple[list[str], list[tuple[str, str]]]:
@@ -83,7 +79,7 @@ def _learned(types: tuple[str, ...], counts: np.ndarray, size: int) -> tuple[lis
     tokenizer.train_from_iterator(_texts(types, counts, rare), trainer)
     model = json.loads(tokenizer.to_str())["model"]
     merges = [(left, right) for left, right in model["merges"]]
-    made = {left + right for left, right in merges}
+    made = set(map("".join, merges))
     return [piece for piece in model["vocab"] if piece not in made], merges
 
 
@@ -122,7 +118,7 @@ def _spell(
     """All pieces, those that the types are made of one after another, and where each type begins among them."""
     from tokenizers import Tokenizer, models
 
-    names = (UNKNOWN, SEPARATOR, *dict.fromkeys((*alphabet, *(left + right for left, right in merges))))
+    names = (UNKNOWN, SEPARATOR, *dict.fromkeys((*alphabet, *map("".join, merges))))
     numbers = {name: i for i, name in enumerate(names)}
     tokenizer = Tokenizer(models.BPE(numbers, merges, unk_token=UNKNOWN))
     spelled = [found.ids for found in tokenizer.encode_batch(list(types))]

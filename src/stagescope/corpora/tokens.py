@@ -12,7 +12,6 @@ from stagescope.corpora.files import SEPARATOR
 Tokens = Literal["word", "lower", "char", "bpe"]
 _MARKS = '.,!?"'
 _KEPT_BYTES = bytes(code if chr(code) in f"abcdefghijklmnopqrstuvwxyz'{_MARKS}" else 32 for code in range(256))
-_PIECES = re.compile(r" ?\w+| ?[^\w\s]+|\n+")
 
 
 def _words(text: str) -> list[str]:
@@ -31,12 +30,13 @@ def _lower_words(text: str) -> list[str]:
     return kept.split()
 
 
-def _chunks(text: str) -> list[str]:
-    """Words with the blank before them, runs of other signs, ends of lines: BPE merges within these, never across."""
-    return _PIECES.findall(text)
-
-
-SPLIT: dict[Tokens, Callable[[str], list[str]]] = {"word": _words, "lower": _lower_words, "char": list, "bpe": _chunks}
+SPLIT: dict[Tokens, Callable[[str], list[str]]] = {
+    "word": _words,
+    "lower": _lower_words,
+    "char": list,
+    "bpe": re.compile(r" ?\w+| ?[^\w\s]+|\n+").findall,
+}
+"""BPE merges within words with the blank before them, runs of other signs, and ends of lines, never across."""
 
 
 def end_mark(tokens: Tokens) -> str:

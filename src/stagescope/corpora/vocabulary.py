@@ -1,5 +1,6 @@
 """The vocabulary of a corpus: its most frequent types, the rest as one."""
 
+from collections.abc import Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,12 @@ class Vocabulary:
         """Tokens of a text given by types; without <unk>, types that the vocabulary lacks are left out."""
         if self.words[0] != UNKNOWN:
             types = types[(self.tokens >= 0)[types]]
-        return self.tokens.astype(np.uint16 if len(self.words) <= 1 << 16 else np.int32)[types]
+        return self.tokens.astype(token_type(self.words))[types]
+
+
+def token_type(words: Sized) -> type:
+    """The smallest type that holds a token of each word."""
+    return np.uint16 if len(words) <= 1 << 16 else np.int32
 
 
 def tally(numbers: np.ndarray, size: int) -> np.ndarray:
@@ -39,10 +45,8 @@ def most_frequent(types: tuple[str, ...], counts: np.ndarray, size: int) -> Voca
     """
     present = int(np.count_nonzero(counts))
     if not 2 <= size <= present:
-        most = f"the part to train on has {present:,} types: " + (
-            f"give --vocab from 2 to {present}" if present > 1 else "give more text"
-        )
-        raise InputError(f"a vocabulary of {size:,} cannot be made: {most}")
+        remedy = f"give --vocab from 2 to {present}" if present > 1 else "give more text"
+        raise InputError(f"a vocabulary of {size:,} cannot be made: the part to train on has {present:,} types: {remedy}")
     marked = np.array([name == UNKNOWN for name in types])
     order = np.argsort(-counts, kind="stable")
     order = order[~marked[order]]

@@ -41,6 +41,13 @@ _THREADS = (
 """Variables that set how many threads the numerical libraries use."""
 
 
+def sealed(model: BaseModel) -> bytes:
+    """One JSON file in one exact form, with its own digest: any changed byte is seen."""
+    body = model.model_dump(mode="json")
+    plain = json.dumps(body, indent=1, allow_nan=False)
+    return (json.dumps({**body, "digest": files.digest(plain.encode())}, indent=1) + "\n").encode()
+
+
 class Manifest(BaseModel):
     """One JSON file in one exact form: any changed byte, white space too, is seen."""
 
@@ -68,9 +75,7 @@ class Manifest(BaseModel):
 
     def text(self) -> bytes:
         """Names stay in the order given, because the order of blocks is that of the state vector; the digest covers it."""
-        body = self.model_dump(mode="json")
-        plain = json.dumps(body, indent=1, allow_nan=False)
-        return (json.dumps({**body, "digest": files.digest(plain.encode())}, indent=1) + "\n").encode()
+        return sealed(self)
 
     def write(self, folder: Path) -> None:
         files.replace(folder / NAME, self.text())
@@ -105,7 +110,9 @@ def read(folder: Path) -> Manifest:
     if text != data:
         raise DamagedRun(f"{path}: does not match its own digest; restore it from a copy")
     for name in (*found.files, *found.trimmed, *(f"{DATA}/{array}/zarr.json" for array in found.arrays)):
-        if _leaves(name):
+        parts = name.split("/")
+        leaves = "\0" in name or {"", ".", ".."} & set(parts)
+        if leaves or (name != EVENTS and parts[0] not in (DATA, CHECKPOINT)):
             raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
     if wrong := _wrong_in(found.spec) or _wrong_names(found):
         raise DamagedRun(f"{path}: {wrong}; restore it from a copy")
@@ -119,12 +126,6 @@ def _number(text: str) -> int:
     except OverflowError:
         raise ValueError("too large") from None
     return found
-
-
-def _leaves(name: str) -> bool:
-    """Whether a path is none of a file of a run, such as one that leads out of its folder."""
-    parts = name.split("/")
-    return "\0" in name or bool({"", ".", ".."} & set(parts)) or (name != EVENTS and parts[0] not in (DATA, CHECKPOINT))
 
 
 def _wrong_names(found: Manifest) -> str:

@@ -154,8 +154,16 @@ class Run:
         """
         xarray = needed("xarray", "xarray", "a dataset with named axes")
         arrays = {**self.series, **self.params}
-        axes = _one_size_each(self.clock, arrays, self.axes)
-        data = {name: (axes[name], value) for name, value in arrays.items()}
+        sizes: dict[str, int] = {}
+        data: dict[str, tuple[list[str], np.ndarray]] = {}
+        for name, values in arrays.items():
+            dims = [self.clock]
+            for axis, size in zip(self.axes[name][1:], values.shape[1:], strict=True):
+                tried = chain((axis, f"{name}_{axis}"), (f"{name}_{axis}_{k}" for k in count(2)))
+                free = next(each for each in tried if each not in (*dims, *arrays) and sizes.get(each, size) == size)
+                sizes[free] = size
+                dims.append(free)
+            data[name] = dims, values
         facts = {"clock": self.clock, "status": self.status, "study": printable(self.study or "")}
         return xarray.Dataset(data, attrs=facts)
 
@@ -178,20 +186,3 @@ class Run:
         note = f" ({self.reason})" if self.reason else ""
         frames = f"{self.frames} frame{'' if self.frames == 1 else 's'}"
         return f"<Run {what}: {frames} to {self.clock}={last:g}, {self.status}{note}>"
-
-
-def _one_size_each(
-    clock: str, arrays: Mapping[str, np.ndarray], axes: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
-    """Names of axes such that equal names have equal sizes, none is twice in an array, and none but the clock is an array's."""
-    sizes: dict[str, int] = {}
-    found: dict[str, tuple[str, ...]] = {}
-    for name, values in arrays.items():
-        mine = [clock]
-        for axis, size in zip(axes[name][1:], values.shape[1:], strict=True):
-            tried = chain((axis, f"{name}_{axis}"), (f"{name}_{axis}_{k}" for k in count(2)))
-            free = next(each for each in tried if each not in (*mine, *arrays) and sizes.get(each, size) == size)
-            sizes[free] = size
-            mine.append(free)
-        found[name] = tuple(mine)
-    return found

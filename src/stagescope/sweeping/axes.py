@@ -35,7 +35,12 @@ class Scale:
         if self.kind == "categorical" or low == high:
             return None
         found = math.sqrt(low) * math.sqrt(high) if self.kind in ("log", "log integer") else low + (high - low) / 2
-        found = round(found) if self.kind in ("integer", "log integer") else _shortest_between(low, found, high)
+        if self.kind in ("integer", "log integer"):
+            found = round(found)
+        # Without the last digits that only rounding made: half-way from .2 to .4 is .3. A grid has twelve digits, and so
+        # half-way ten: the middle of 10^-1.5 and 10^1.5 is 1.
+        elif low < (short := float(f"{found:.10g}")) < high:
+            found = short
         return found if low < found < high else None
 
     @property
@@ -65,15 +70,6 @@ class Scale:
             return range(0)
         first = max(bisect_left(self.values, value) - 1, 0)
         return range(first, min(bisect_right(self.values, value), len(self.intervals)))
-
-
-def _shortest_between(low: float, middle: float, high: float) -> float:
-    """Without the last digits that only rounding made: half-way from .2 to .4 is .3.
-
-    A grid has twelve digits, and so half-way ten: the middle of 10^-1.5 and 10^1.5 is 1.
-    """
-    short = float(f"{middle:.10g}")
-    return short if low < short < high else middle
 
 
 class Leaf(NamedTuple):
@@ -165,7 +161,10 @@ def checked(study: Study, name: str, raw: Sequence[Any], where: Callable[[int], 
     """Values of the option's own type and within its limits; at least one. `where` names the place of a value in errors."""
     if not raw:
         raise InputError(f"grid {name} is empty; give {FORMS}")
-    adapter, values = _adapter(study, name), []
+    option, place = split(name)
+    kind, limits = _kind(study, name), study.options.model_fields[option].metadata
+    whole: Any = Annotated[(kind, *limits)] if limits and place is None else kind
+    adapter, values = TypeAdapter(whole, config=ConfigDict(allow_inf_nan=False)), []
     for place, each in enumerate(raw):
         try:
             value = adapter.validate_python(None if isinstance(each, str) and each.lower() == "none" else each)
@@ -266,11 +265,3 @@ def _kind(study: Study, name: str) -> Any:
 def _parts(kind: Any) -> set[Any]:
     """The types of `float | None` and the like."""
     return {kind, *get_args(kind)}
-
-
-def _adapter(study: Study, name: str) -> "TypeAdapter[Any]":
-    """The check of one value, with the limits that the option has."""
-    option, place = split(name)
-    kind, limits = _kind(study, name), study.options.model_fields[option].metadata
-    whole: Any = Annotated[(kind, *limits)] if limits and place is None else kind
-    return TypeAdapter(whole, config=ConfigDict(allow_inf_nan=False))

@@ -106,11 +106,14 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     """Every column of a table, in its order; one name is one thing."""
     found = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", "at", axis.name) for axis in axes]
     found += [_whole("seed", "number"), _whole("status", "word"), _whole("reason", "word")]
-    found += [_part("time", "events", name, name, _later(name)) for name in _names(rows, "events")]
+    for name in _names(rows, "events"):
+        # an event of the run, or a later cycle of one, has not come yet; one that its model does not have will not
+        found.append(_part("time", "events", name, name, _lack("not reached", "events", name, name.rpartition(".")[0])))
     found.append(Column(LAST_STAGE, "word", "stages", lambda row: row["stages"][-1] if row.get("stages") else None))
     found.append(Column(STAGES, "word", "stages", lambda row: None if row.get("stages") is None else " > ".join(row["stages"])))
     found += [_part("time", "starts", f"stage {name}", name, lambda row: "not reached") for name in _names(rows, "starts")]
-    found += [_part("time", "durations", f"duration {name}", name, _stays(name)) for name in _names(rows, "durations")]
+    for name in _names(rows, "durations"):  # a stage that occurred and has no duration had not ended
+        found.append(_part("time", "durations", f"duration {name}", name, _lack("in progress", "durations", name)))
     verdicts = len(found)
     found += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
     found += _own(rows)
@@ -169,15 +172,9 @@ def _part(kind: Kind, part: str, name: str, key: str, lacks: Callable[[Row], Lac
     return Column(name, kind, part, _reader(part, key), lacks)
 
 
-def _later(name: str) -> Callable[[Row], Lack]:
-    """An event of the run, or a later cycle of one, has not come yet; one that its model does not have will not."""
-    names = (name, name.rpartition(".")[0])
-    return lambda row: "not reached" if any(each in (row.get("events") or {}) for each in names) else "none"
-
-
-def _stays(name: str) -> Callable[[Row], Lack]:
-    """A stage that occurred and has no duration had not ended."""
-    return lambda row: "in progress" if name in (row.get("durations") or {}) else "none"
+def _lack(lack: Lack, part: str, *names: str) -> Callable[[Row], Lack]:
+    """Why there is no value in rows that have one of the names in a part of theirs."""
+    return lambda row: lack if any(name in (row.get(part) or {}) for name in names) else "none"
 
 
 CONFIDENCE, RESAMPLES, MOST_AT_ONCE = 0.95, 2000, 500

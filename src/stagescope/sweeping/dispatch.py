@@ -194,7 +194,9 @@ class Dispatch:
             while self._queue or self._alone or self._flying:
                 self._look()
                 while (self._queue or self._alone) and len(self._flying) < self._each() * max(1, self._workers):
-                    self._send()
+                    alone = (self._alone.popleft(),) if self._alone else None
+                    batch = alone or tuple(self._queue.popleft() for _ in range(self._size()))
+                    self._flying[self._pool.client.submit(work, replace(self._task, points=batch), pure=False)] = batch
                 self._progress.tick(min(len(self._flying), self._workers), self._workers)
                 for future in self._ended():
                     for point, brief in self._receive(future):
@@ -217,11 +219,6 @@ class Dispatch:
         if not self._workers and not self._warned and now - self._began > PATIENCE_SECONDS:
             self._warned = True
             self._progress.note("no worker has joined yet; waiting for one")
-
-    def _send(self) -> None:
-        points = tuple(self._queue.popleft() for _ in range(self._size())) if not self._alone else (self._alone.popleft(),)
-        future = self._pool.client.submit(work, replace(self._task, points=points), pure=False)
-        self._flying[future] = points
 
     def _each(self) -> int:
         return 1 if self._costs and median(self._costs) >= SLOW_SECONDS else QUEUED

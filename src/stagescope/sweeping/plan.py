@@ -1,6 +1,7 @@
 """The plan of a sweep, and its points: the options that stay, the grids that were asked for, files, and what to measure."""
 
 import json
+import math
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,8 +17,8 @@ from stagescope.options import Options, Unused, option
 from stagescope.papers.registry import studies
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import NamedSweep, Study
-from stagescope.runs.files import digest as file_digest
 from stagescope.runs.files import read, replace, sha256, store_errors
+from stagescope.runs.manifest import sealed
 from stagescope.spec import digest
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered, split
 
@@ -35,8 +36,8 @@ def preset_of(study: str, name: str | None) -> NamedSweep | None:
 def color_of(study: str, name: str | None) -> str | None:
     """The column that answers the question of a named sweep; None of any other, also of one that is no longer there."""
     found = studies().get(study)
-    named = None if found is None else found.sweeps.get(name or "")
-    return None if named is None else named.color
+    named = found and found.sweeps.get(name or "")
+    return named.color if named else None
 
 
 def file_hashes(chosen: Iterable[Options]) -> dict[str, str]:
@@ -104,10 +105,9 @@ class Grid(BaseModel):
         return (*self.columns, *(axis.name for axis in self.axes))
 
     def __len__(self) -> int:
-        count = len(self.seeds) if self.line_seeds is None else 1
-        for axis in self.axes:
-            count *= len(axis.values)
-        return count * (1 if self.lines is None else len(self.lines))
+        seeds = len(self.seeds) if self.line_seeds is None else 1
+        lines = 1 if self.lines is None else len(self.lines)
+        return math.prod(len(axis.values) for axis in self.axes) * seeds * lines
 
     def cells(self) -> Iterator[tuple[dict[str, Value], tuple[int, ...]]]:
         """(values by option, seeds) of every cell."""
@@ -191,9 +191,7 @@ class Plan(BaseModel):
 
     def text(self) -> bytes:
         """One JSON file in one exact form, with its own digest: any changed byte is seen."""
-        body = self.model_dump(mode="json")
-        plain = json.dumps(body, indent=1, allow_nan=False)
-        return (json.dumps({**body, "digest": file_digest(plain.encode())}, indent=1) + "\n").encode()
+        return sealed(self)
 
     def save(self, folder: Path) -> None:
         replace(folder / FILE, self.text())

@@ -82,8 +82,7 @@ class LoggedProgress(SweepProgress):
         super().__init__()
         self._due = time.monotonic() + FIRST_SECONDS
 
-    def note(self, sentence: str) -> None:
-        self.warn(sentence)
+    note = SweepProgress.warn
 
     def tick(self, running: int, workers: int) -> None:
         super().tick(running, workers)
@@ -107,24 +106,20 @@ class LiveProgress(SweepProgress):
 
     def begin(self, what: str, total: int, done: int) -> None:
         super().begin(what, total, done)
-        if self._bar is None:
-            self._bar = self._started()
-        else:
+        if self._bar is not None:
             self._bar.remove_task(self._task)
+        else:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+            from rich.table import Column
+
+            console = Console(stderr=True)
+            self._wide = console.width >= 90  # columns: room for a bar and all facts
+            bar = (BarColumn(bar_width=16),) if self._wide else ()
+            facts = TextColumn("{task.fields[facts]}", style="cyan", table_column=Column(no_wrap=True))
+            self._bar = Progress(TextColumn("{task.description}"), *bar, facts, console=console)
+            self._bar.start()
         self._task = self._bar.add_task(what, total=total, completed=done, facts=self._facts())
-
-    def _started(self) -> Any:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-        from rich.table import Column
-
-        console = Console(stderr=True)
-        self._wide = console.width >= 90  # columns: room for a bar and all facts
-        bar = (BarColumn(bar_width=16),) if self._wide else ()
-        facts = TextColumn("{task.fields[facts]}", style="cyan", table_column=Column(no_wrap=True))
-        made = Progress(TextColumn("{task.description}"), *bar, facts, console=console)
-        made.start()
-        return made
 
     def _facts(self) -> str:
         """Of one width while a sweep runs, so that the line does not jump; what a narrow screen cuts off is last."""

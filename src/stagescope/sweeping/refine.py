@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import product
 
 from stagescope.errors import InputError, unknown
-from stagescope.sweeping.axes import Axis, Cell, Scale, leaves, middles_of
+from stagescope.sweeping.axes import Axis, Box, Cell, Scale, leaves, middles_of
 from stagescope.sweeping.columns import columns_of
 from stagescope.sweeping.plan import Plan
 from stagescope.sweeping.rows import Row, reached_end
@@ -19,12 +19,11 @@ from stagescope.sweeping.table import Sweep
 
 def signatures(sweep: Sweep, by: str | None) -> dict[Cell, Hashable]:
     """The signature of every cell: the one that most of its seeds have."""
-    return {cell: _most(sweep, rows, by) for cell, rows in sweep.cells.items()}
-
-
-def _most(sweep: Sweep, rows: Sequence[Row], by: str | None) -> Hashable:
-    counted = Counter(_signature(sweep, row, by) for row in rows)
-    return max(counted, key=lambda each: (counted[each], repr(each)))
+    found = {}
+    for cell, rows in sweep.cells.items():
+        counted = Counter(_signature(sweep, row, by) for row in rows)
+        found[cell] = max(counted, key=lambda each, counted=counted: (counted[each], repr(each)))
+    return found
 
 
 def _signature(sweep: Sweep, row: Row, by: str | None) -> Hashable:
@@ -51,12 +50,16 @@ def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list
         refine([Scale("linear", (0.0, 1.0))], {(0.0,): "focus", (1.0,): "defocus"})  # [(0.5,)]
     """
     found: dict[Cell, None] = {}
-    for box, cells in leaves(scales, signatures):
-        if len({signatures[cell] for cell in cells}) > 1:
-            sides = zip(box, middles_of(scales, box), strict=True)
-            steps = [dict.fromkeys((low, high) if mid is None else (low, mid, high)) for (low, high), mid in sides]
-            found.update(dict.fromkeys(cell for cell in product(*steps) if cell not in signatures and not _given(scales, cell)))
+    for box in _mixed(scales, signatures):
+        sides = zip(box, middles_of(scales, box), strict=True)
+        steps = [dict.fromkeys((low, high) if mid is None else (low, mid, high)) for (low, high), mid in sides]
+        found.update(dict.fromkeys(cell for cell in product(*steps) if cell not in signatures and not _given(scales, cell)))
     return list(found)
+
+
+def _mixed(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[Box]:
+    """Boxes whose cells do not all say the same."""
+    return [box for box, cells in leaves(scales, signatures) if len({signatures[cell] for cell in cells}) > 1]
 
 
 def _given(scales: Sequence[Scale], cell: Cell) -> bool:
@@ -69,7 +72,7 @@ def sharpness(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> l
 
     None for an axis without extent, and in place of all where no neighbours differ.
     """
-    mixed = [box for box, cells in leaves(scales, signatures) if len({signatures[cell] for cell in cells}) > 1]
+    mixed = _mixed(scales, signatures)
     if not mixed:
         return None
     return [max(scale.share(*box[place]) for box in mixed) if scale.extended else None for place, scale in enumerate(scales)]

@@ -1,7 +1,7 @@
 """The arguments of a sweep, checked and made into a plan before anything runs."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +125,15 @@ def _own_digest(study: Study, claims: str, measures: tuple[Measure, ...]) -> str
 
 
 def _files(base: Options, grids: Sequence[Grid]) -> dict[str, str]:
-    """The files of every point by path; two texts on an axis must differ, or one point would have two places."""
-    found = file_hashes(_with_words(base, grids))
+    """The files of every point by path; two texts on an axis must differ, or one point would have two places.
+
+    Each word that is swept may name a file.
+    """
+    fixed = {name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields}
+    words = [
+        (axis.name, value) for grid in grids for axis in grid.every_axis() for value in axis.values if isinstance(value, str)
+    ]
+    found = file_hashes(base.model_copy(update=changes) for changes in (fixed, *({name: word} for name, word in words)))
     for axis in (axis for grid in grids for axis in grid.every_axis() if grid.lines is None):
         seen: dict[str, Value] = {}
         for value in (value for value in axis.values if isinstance(value, str)):
@@ -134,15 +141,6 @@ def _files(base: Options, grids: Sequence[Grid]) -> dict[str, str]:
             if parts is not None and seen.setdefault(str(parts), value) != value:
                 raise InputError(f"{axis.name}: {seen[str(parts)]} and {value} have the same bytes; give one of them")
     return found
-
-
-def _with_words(base: Options, grids: Sequence[Grid]) -> Iterator[Options]:
-    """The options that stay, and those with each word that is swept: it may name a file."""
-    yield base.model_copy(update={name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields})
-    for axis in (axis for grid in grids for axis in grid.every_axis()):
-        for value in axis.values:
-            if isinstance(value, str):
-                yield base.model_copy(update={axis.name: value})
 
 
 def _grids(

@@ -182,15 +182,6 @@ class _Row(BaseModel):
     measures: dict[str, dict[str, Scalar | list[Any] | dict[str, Any]]] | None = None
 
 
-def is_row(found: Any) -> bool:
-    """Whether a stored value has the shape of a row."""
-    try:
-        _Row.model_validate(found)
-    except ValidationError:
-        return False
-    return True
-
-
 def fits(row: dict[str, Any], axes: Sequence[Axis]) -> bool:
     """Whether a row can stand in the table of a sweep over these axes."""
     if not {"study", "seed", "at", "config"} <= row.keys():
@@ -244,7 +235,9 @@ class Rows:
         self.journal.refresh()  # before the rows: what it names is there already
         for name, number, line in self._lines.fresh():
             row = row_of(line)
-            if not is_row(row):
+            try:
+                _Row.model_validate(row)
+            except ValidationError:
                 self.damaged[f"{self.folder / name}, line {number}"] = _shown(line)
                 continue
             known = self.current.get(row["digest"])

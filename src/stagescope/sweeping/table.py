@@ -5,7 +5,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -127,6 +127,10 @@ class Sweep:
         """What was swept, with the requested values; refinement adds rows between them."""
         return self.plan.axes
 
+    @cached_property
+    def _axis_names(self) -> list[str]:
+        return [axis.name for axis in self.axes]
+
     @property
     def failed(self) -> tuple[Row, ...]:
         """Rows of runs that did not reach their end, with status and reason."""
@@ -136,7 +140,7 @@ class Sweep:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        names = " x ".join(axis.name for axis in self.axes)
+        names = " x ".join(self._axis_names)
         failed = f", {len(self.failed)} failed" if self.failed else ""
         return f"<Sweep {self.plan.study} over {names}: {len(self)} rows in {len(self.cells)} cells{failed}>"
 
@@ -144,7 +148,7 @@ class Sweep:
         """What a notebook shows: what was swept, some rows, and which columns there are."""
         axes = [(axis.name, str(len(axis.values)), ", ".join(map(spelled, axis.values))) for axis in self.axes]
         results = [name for name, column in self._results.items() if column.part in ("events", "verdicts", "numbers")]
-        names = [*(axis.name for axis in self.axes), "seed", "status", *results[:MOST_COLUMNS]]
+        names = [*self._axis_names, "seed", "status", *results[:MOST_COLUMNS]]
         readers = [self._results[name].read for name in names]
         rows = [[_short(read(row)) for read in readers] for row in self.rows[:MOST_ROWS]]
         more = f"{len(self) - MOST_ROWS} more rows; " if len(self) > MOST_ROWS else ""
@@ -202,22 +206,28 @@ class Sweep:
     @cached_property
     def missing(self) -> int:
         """The number of requested points without a row."""
-        names = [axis.name for axis in self.axes]
-        asked = {
-            (*(at[name] for name in names), seed) for grid in self.plan.grids for at, seeds in grid.cells() for seed in seeds
-        }
+        cells = (cell for grid in self.plan.grids for cell in grid.cells())
+        asked = {(*(at[name] for name in self._axis_names), seed) for at, seeds in cells for seed in seeds}
         return len(asked - {(*self.cell(row), row["seed"]) for row in self.rows})
 
     def cell(self, row: Row) -> Cell:
-        return tuple(row["at"][axis.name] for axis in self.axes)
+        return tuple(row["at"][name] for name in self._axis_names)
 
     @cached_property
     def cells(self) -> dict[Cell, list[Row]]:
         """Rows by their values on the axes, each cell's in the order of seeds."""
+        return self._grouped(self._axis_names)
+
+    def _grouped(self, names: Sequence[str]) -> dict[Cell, list[Row]]:
         found: dict[Cell, list[Row]] = {}
         for row in self.rows:
-            found.setdefault(self.cell(row), []).append(row)
+            found.setdefault(tuple(row["at"][name] for name in names), []).append(row)
         return found
+
+    def _check_axes(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._axis_names:
+                raise unknown("axis of this sweep", name, self._axis_names)
 
     def statistics(self, name: str, by: Sequence[str] | None = None, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:
         """One entry for every combination of the axes in `by` (default: all of them, so for every cell), all with equal keys.
@@ -227,29 +237,23 @@ class Sweep:
         not come by the end of their runs: for the median they are later than all others, and it is None where it is among
         them, as is the upper end of its interval; a mean is None then. Of words and verdicts: the `share` of each.
         """
-        column, names = self.column_of(name), [axis.name for axis in self.axes] if by is None else list(by)
-        for each in names:
-            if each not in {axis.name for axis in self.axes}:
-                raise unknown("axis of this sweep", each, [axis.name for axis in self.axes])
-        groups: dict[tuple[Value, ...], list[Row]] = {}
-        for row in self.rows:
-            groups.setdefault(tuple(row["at"][each] for each in names), []).append(row)
+        column, names = self.column_of(name), self._axis_names if by is None else list(by)
+        self._check_axes(names)
         return [
-            {"at": dict(zip(names, place, strict=True)), **summarised(column, rows, confidence)} for place, rows in groups.items()
+            {"at": dict(zip(names, place, strict=True)), **summarised(column, rows, confidence)}
+            for place, rows in self._grouped(names).items()
         ]
 
     def find(self, at: Mapping[str, Value], seed: int | None = None) -> Row:
         """The row of a point by its values on the axes; any not given must have one value only."""
-        for name in at:
-            if name not in {axis.name for axis in self.axes}:
-                raise unknown("axis of this sweep", name, [axis.name for axis in self.axes])
+        self._check_axes(at)
         exactly = [row for row in self.rows if all(row["at"][name] == value for name, value in at.items())]
         found = exactly or [row for row in self.rows if all(same(row["at"][name], value) for name, value in at.items())]
         if not found:
             raise InputError(f"no row at {_at(at)}; {self._nearest(at)}")
         cells = list(dict.fromkeys(self.cell(row) for row in found))
         if len(cells) > 1:
-            free = [axis.name for axis in self.axes if axis.name not in at]
+            free = [name for name in self._axis_names if name not in at]
             raise InputError(f"{len(cells)} cells are at {_at(at) or 'any place'}; say also {', '.join(free)}")
         if seed is None:
             return found[0]
@@ -316,16 +320,12 @@ def load_sweep(folder: str | Path) -> Sweep:
     folder = Path(folder)
     plan = load_plan(folder)
     rows = Rows(folder).refresh()
-    names = [axis.name for axis in plan.axes]
     places = {axis.name: {value: place for place, value in enumerate(axis.values)} for axis in plan.axes}
 
     def order(row: Row) -> tuple[Any, ...]:
         """Numbers by size, categories in the order they were given."""
-        values = (row["at"][name] for name in names)
-        keys = (
-            (0, value) if isinstance(value, int | float) and not isinstance(value, bool) else (1, places[name].get(value, 0))
-            for name, value in zip(names, values, strict=True)
-        )
+        at = row["at"]
+        keys = ((0, at[name]) if _is_number(at[name]) else (1, known.get(at[name], 0)) for name, known in places.items())
         return (*keys, row["seed"])
 
     fitting = [row for row in rows.current.values() if fits(row, plan.axes)]
@@ -334,8 +334,12 @@ def load_sweep(folder: str | Path) -> Sweep:
 
 def same(one: Value, other: Value) -> bool:
     """Equal, or as near as a person types a number."""
-    both = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other))
+    both = _is_number(one) and _is_number(other)
     return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12) if both else one == other  # type: ignore[arg-type]
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _short(value: Any) -> str:
@@ -364,15 +368,11 @@ def verify_sweep(folder: str | Path) -> list[str]:
     problems += [*rows.problems(), *misfits(rows, plan.axes), *journal.damaged]
     if plan.journal is not None and journal.size < plan.journal:
         problems.append(f"{journal.folder}: {plan.journal - journal.size} bytes that were committed are gone")
+    # a call that was killed leaves a hidden folder beside the runs that were kept, which is no run yet
     kept = [] if (folder / "runs").is_symlink() else (folder / "runs").glob("[!.]*")
     for run in sorted(path for path in kept if not path.is_symlink()):
-        problems += _kept_runs(run)
+        try:
+            problems += verify(run)
+        except NotARun as missing:
+            problems.append(str(missing))
     return list(dict.fromkeys(problems))
-
-
-def _kept_runs(run: Path) -> list[str]:
-    """What is wrong with a run that was kept; a call that was killed leaves a hidden folder beside it, which is no run yet."""
-    try:
-        return verify(run)
-    except NotARun as missing:
-        return [str(missing)]

@@ -190,7 +190,6 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.writer = RowWriter(folder)
         self.attempts = Attempts(folder, self.writer.name)
-        self.traces = folder / "attempts"
 
     def begin(self, task: Task, point: Point) -> bool:
         """Take up a point unless it has its row. Under the lock: what was committed is never begun again."""
@@ -314,7 +313,7 @@ def _one_by_one(study: Study, task: Task, desk: Desk) -> None:
 
 
 def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
-    trace = desk.traces / f"{point.digest}.{point.retry}.trace"
+    trace = desk.attempts.folder / f"{point.digest}.{point.retry}.trace"
     if trace.exists() and trace.stat().st_size:
         # The time that was given, as the trace says it: a first point has more, and a later call may have another.
         found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))

@@ -7,11 +7,11 @@ show which checkpoints are the same without their weights.
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -137,6 +137,12 @@ def some(names: list[str]) -> str:
     return shown if len(names) == 1 else f"{shown} and {len(names) - 1} more"
 
 
+def tensors_finding(checkpoint: str, kind: Kind, names: Iterable[str], text: str, **facts: Any) -> Finding:
+    """A defect of some tensors; the sentence and the facts begin with their names."""
+    names = list(names)
+    return Finding(checkpoint, kind, names[0], f"{some(names)}: {text}", {**listed_tensors(names), **facts})
+
+
 SHARED = 0.1
 """Share of entries in tensors that are kin up to which a checkpoint is a stranger as a whole."""
 
@@ -196,9 +202,9 @@ def _stuck(series: Series) -> Iterator[Finding]:
         if inner or at_end:
             found[second].append(key)
     for n, keys in sorted(found.items()):
-        text = f"{some(keys)}: still the same as in {series.names[n - 1]}, bit for bit, though it moves between all others"
-        facts = {**listed_tensors(keys), "same_as": series.names[n - 1]}
-        yield Finding(series.names[n], "duplicate", keys[0], text, facts)
+        before, name = series.names[n - 1 : n + 1]
+        text = f"still the same as in {before}, bit for bit, though it moves between all others"
+        yield tensors_finding(name, "duplicate", keys, text, same_as=before)
 
 
 def _pairs(series: Series, key: str) -> list[tuple[int, int]]:
@@ -234,8 +240,8 @@ def _returned(series: Series) -> Iterator[Finding]:
         distance = mean_distances([series.sample(key) for key in keys])
         wrong = max(pair, key=lambda n: fit(distance, n, pair))
         other = series.names[sum(pair) - wrong]
-        text = f"{some(keys)}: the same as in {other}, bit for bit, and not as in the checkpoints between"
-        yield Finding(series.names[wrong], "foreign tensor", keys[0], text, {**listed_tensors(keys), "same_as": other})
+        text = f"the same as in {other}, bit for bit, and not as in the checkpoints between"
+        yield tensors_finding(series.names[wrong], "foreign tensor", keys, text, same_as=other)
 
 
 # kinship
@@ -299,9 +305,8 @@ def _strange_tensors(series: Series) -> Iterator[Finding]:
             found[family[0]][key] = float(max(kin.correlation[n, m] for n in family for m in main))
     for n, keys in sorted(found.items()):
         most = max(keys.values())
-        text = f"{some(list(keys))}: shares nothing with the other checkpoints, the correlation is {max(most, 0.0):.2f} at most"
-        facts = {**listed_tensors(list(keys)), "correlation": most}
-        yield Finding(series.names[n], "foreign tensor", next(iter(keys)), text, facts)
+        text = f"shares nothing with the other checkpoints, the correlation is {max(most, 0.0):.2f} at most"
+        yield tensors_finding(series.names[n], "foreign tensor", keys, text, correlation=most)
 
 
 # the path
@@ -314,9 +319,8 @@ def _out_of_order(series: Series) -> Iterator[Finding]:
         before, after = (None if n is None else series.names[n] for n in (each.before, each.after))
         where = f"between {before} and {after}" if before and after else f"before {after}" if after else f"after {before}"
         text = f"its weights belong {where}: the path through them is {each.shorter:.0%} shorter there"
-        yield Finding(
-            series.names[each.place], "out of order", None, text, {"before": before, "after": after, "shorter": each.shorter}
-        )
+        facts = {"before": before, "after": after, "shorter": each.shorter}
+        yield Finding(series.names[each.place], "out of order", None, text, facts)
 
 
 def _off_the_path(series: Series) -> Iterator[Finding]:
@@ -346,11 +350,8 @@ def _tensors_off_the_path(series: Series) -> Iterator[Finding]:
     for n, keys in sorted(found.items()):
         before, name, after = series.names[n - 1 : n + 2]
         most = max(keys.values())
-        text = f"{some(list(keys))}: the way from {before} to {after} is {most:.1f} times as long through it as past it"
-        yield Finding(name, "foreign tensor", next(iter(keys)), text, {**listed_tensors(list(keys)), "detour": most})
-
-
-ORDER: tuple[Kind, ...] = ("truncated", "NaN", "duplicate", "foreign tensor", "out of order", "other lineage")
+        text = f"the way from {before} to {after} is {most:.1f} times as long through it as past it"
+        yield tensors_finding(name, "foreign tensor", keys, text, detour=most)
 
 
 def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
@@ -377,9 +378,8 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
     found = listed(folder)
     if len(found) < 2:
         raise InputError(f"{folder} holds one checkpoint, {found[0].name!r}; an audit compares at least two")
-    findings = [*_states(found), *_numbers(found)]
     series, cut = _read(found, progress)
-    findings += cut
+    findings = [*_numbers(found), *cut]
     if len(series) > 1:
         odd, notes = _tensor_sets(series)
         findings += odd
@@ -391,12 +391,12 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
     else:
         notes = ["fewer than two checkpoints could be read, so none was compared"]
     places = {each.name: place for place, each in enumerate(found)}
-    findings.sort(key=lambda each: (places[each.checkpoint], ORDER.index(each.kind)))
+    findings.sort(key=lambda each: (places[each.checkpoint], get_args(Kind).index(each.kind)))
     return Audit(tuple(each.name for each in found), tuple(findings), tuple(notes))
 
 
 def _read(found: Sequence[Checkpoint], progress: bool | None) -> tuple[Series, list[Finding]]:
-    """Fingerprints of the checkpoints that are whole, and a finding for each that is not."""
+    """Fingerprints of the checkpoints that are whole, and a finding for each that is not, or whose trainer's state is not."""
     names: list[str] = []
     prints: list[dict[str, Print]] = []
     cut: list[Finding] = []
@@ -404,12 +404,16 @@ def _read(found: Sequence[Checkpoint], progress: bool | None) -> tuple[Series, l
     with progress_for(progress) as bar:
         for each in bar.each(found, "reading checkpoints", "checkpoint"):
             try:
+                trainer_step(each.path)
+            except DamagedCheckpoint as error:
+                cut.append(_truncated(each, str(error)))
+            try:
                 made = take(each, entries)
             except DamagedCheckpoint as error:
-                cut.append(Finding(each.name, "truncated", None, _about(each, str(error)), {"path": each.name}))
+                cut.append(_truncated(each, str(error)))
                 continue
             if not made:
-                cut.append(Finding(each.name, "truncated", None, "it holds no tensors", {"path": each.name}))
+                cut.append(_truncated(each, "it holds no tensors"))
                 continue
             if not prints and (fewer := affordable_entries(len(found), len(made))) < entries:
                 entries = fewer
@@ -419,18 +423,10 @@ def _read(found: Sequence[Checkpoint], progress: bool | None) -> tuple[Series, l
     return Series(tuple(names), tuple(prints)), cut
 
 
-def _about(checkpoint: Checkpoint, text: str) -> str:
-    """A sentence about a checkpoint with paths from its folder on."""
-    return text.replace(f"{checkpoint.path.resolve().parent}/", "").replace(f"{checkpoint.path.parent}/", "")
-
-
-def _states(found: Sequence[Checkpoint]) -> Iterator[Finding]:
-    """States of trainers that cannot be read."""
-    for each in found:
-        try:
-            trainer_step(each.path)
-        except DamagedCheckpoint as error:
-            yield Finding(each.name, "truncated", None, _about(each, str(error)), {"path": each.name})
+def _truncated(checkpoint: Checkpoint, text: str) -> Finding:
+    """A checkpoint that is not whole, in a sentence with paths from its folder on."""
+    text = text.replace(f"{checkpoint.path.resolve().parent}/", "").replace(f"{checkpoint.path.parent}/", "")
+    return Finding(checkpoint.name, "truncated", None, text, {"path": checkpoint.name})
 
 
 def _numbers(found: Sequence[Checkpoint]) -> Iterator[Finding]:
@@ -472,8 +468,7 @@ def _other_set(name: str, form: frozenset, usual: frozenset) -> Iterator[Finding
     if foreign:
         shape, other = mine[foreign[0]][0], theirs.get(foreign[0], (None,))[0]
         what = "a name" if other is None else f"the shape {shape} in place of {other}" if shape != other else "a type of numbers"
-        text = f"{some(foreign)}: {what} that no other checkpoint has"
-        yield Finding(name, "foreign tensor", foreign[0], text, listed_tensors(foreign))
+        yield tensors_finding(name, "foreign tensor", foreign, f"{what} that no other checkpoint has")
 
 
 def _not_finite(series: Series) -> Iterator[Finding]:
@@ -484,8 +479,8 @@ def _not_finite(series: Series) -> Iterator[Finding]:
         if bad:
             nan, infinite = (sum(getattr(prints[key], what) for key in bad) for what in ("nan", "infinite"))
             total = sum(int(np.prod(prints[key].shape)) for key in bad)
-            text = f"{some(bad)}: {nan:,} NaN and {infinite:,} infinite of {total:,} entries"
-            yield Finding(name, "NaN", bad[0], text, {**listed_tensors(bad), "nan": nan, "infinite": infinite, "entries": total})
+            text = f"{nan:,} NaN and {infinite:,} infinite of {total:,} entries"
+            yield tensors_finding(name, "NaN", bad, text, nan=nan, infinite=infinite, entries=total)
 
 
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
@@ -531,12 +526,10 @@ def _same(names: list[str], table: Hashes) -> Iterator[Finding]:
     for name in names:
         groups[tuple(sorted(table[name].values()))].append(name)
     for group in groups.values():
-        first, *others = [name for name in group if _all_numbers(name)] or group[:1]
-        for name in others:
-            if _all_numbers(name) != _all_numbers(first):
-                files = len(table[name])
-                text = f"{'its file is the same' if files == 1 else f'all {files} files are the same'} as in {first}"
-                yield Finding(name, "duplicate", None, text, {"same_as": first, "files": files})
+        for name, first in _other_steps(group):
+            files = len(table[name])
+            text = f"{'its file is the same' if files == 1 else f'all {files} files are the same'} as in {first}"
+            yield Finding(name, "duplicate", None, text, {"same_as": first, "files": files})
 
 
 def _same_files(names: list[str], table: Hashes) -> Iterator[Finding]:
@@ -547,18 +540,21 @@ def _same_files(names: list[str], table: Hashes) -> Iterator[Finding]:
             places[value].append(name)
     shared: dict[tuple[str, str], list[str]] = defaultdict(list)
     for value, group in places.items():
-        first, *others = [name for name in group if _all_numbers(name)] or group[:1]
-        for name in others if len(group) < len(names) else []:
-            if _all_numbers(name) != _all_numbers(first):
-                shared[name, first] += [file for file, other in table[name].items() if other == value]
+        for pair in _other_steps(group) if len(group) < len(names) else []:
+            shared[pair] += [file for file, other in table[pair[0]].items() if other == value]
     for (name, first), files in shared.items():
-        text = f"{some(sorted(files))}: the same file as in {first}, while other files differ"
-        yield Finding(name, "duplicate", sorted(files)[0], text, {**listed_tensors(sorted(files)), "same_as": first})
+        text = f"the same file as in {first}, while other files differ"
+        yield tensors_finding(name, "duplicate", sorted(files), text, same_as=first)
 
 
-def _all_numbers(name: str) -> tuple[int, ...]:
-    """All numbers of a name: `stage2-ingredient1-step1000` is another checkpoint than that of ingredient 2."""
-    return tuple(int(each) for each in re.findall(r"\d{1,18}", name))
+def _other_steps(group: list[str]) -> list[tuple[str, str]]:
+    """Of names with numbers, those with others than the first has, each with the first.
+
+    All numbers of a name count: `stage2-ingredient1-step1000` is another checkpoint than that of ingredient 2.
+    """
+    numbers = {name: [int(each) for each in re.findall(r"\d{1,18}", name)] for name in group}
+    numbered = [name for name in group if numbers[name]]
+    return [(name, numbered[0]) for name in numbered if numbers[name] != numbers[numbered[0]]]
 
 
 def _loaded(path: Path) -> Any:

@@ -83,8 +83,9 @@ class Capture(torch.overrides.TorchFunctionMode):
         **grouped: bool,
     ) -> Tensor:
         """Weights in single precision; they give the result too, but for other types and for dropout."""
+        fused = partial(func, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
         if query.shape[-2] != self.length or key.shape[-2] != self.length:
-            return func(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
+            return fused()
         left, right = query.detach().float(), _as_many(key.detach().float(), query)
         scores = (left * (query.shape[-1] ** -0.5 if scale is None else scale)) @ right.transpose(-2, -1)
         mask = _causal(self.length, scores.device) if is_causal else None if attn_mask is None else _additive(attn_mask.detach())
@@ -93,7 +94,7 @@ class Capture(torch.overrides.TorchFunctionMode):
             weights = weights.masked_fill((mask == -torch.inf).all(-1, keepdim=True), 0.0)
         self._add(weights, left, right)
         if dropout_p or value.dtype != torch.float32:
-            return func(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
+            return fused()
         return weights @ _as_many(value, query)
 
     def _softmax(self, func: Callable[..., Any], input: Tensor, dim: int | None = None, *rest: Any, **named: Any) -> Tensor:
@@ -256,18 +257,17 @@ _TARGETS = ("targets", "labels", "target", "y")
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The model inside torch.compile, DataParallel and DistributedDataParallel."""
+    """The model inside torch.compile, DataParallel and DistributedDataParallel.
+
+    One whose parameters lie in several processes is refused: a pass in one of them would wait for the others.
+    """
     while True:
         inner = getattr(model, "_orig_mod", None)
         wraps = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
         inner = model.module if inner is None and wraps else inner
         if not isinstance(inner, nn.Module):
-            return _whole(model)
+            break
         model = inner
-
-
-def _whole(model: nn.Module) -> nn.Module:
-    """Refuse a model whose parameters lie in several processes: a pass in one of them would wait for the others."""
     wrapped = any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules())
     if wrapped or any(type(value).__name__ == "DTensor" or hasattr(value, "ds_id") for value in model.parameters()):
         raise InputError(
@@ -351,12 +351,9 @@ def usual_forward(model: nn.Module, ids: Tensor) -> Forward:
         return plain if target is None else with_targets
     with without_trace(model):
         found = plain(model, ids)
-    return with_targets if _only_last(found, ids) else plain
-
-
-def _only_last(found: Any, ids: Tensor) -> bool:
-    """Whether a model made logits for the last position alone, as for generating text."""
-    return ids.shape[1] > 1 and any(one.ndim == 3 and one.shape[:2] == (len(ids), 1) for one in _floats(found))
+    # logits for the last position alone, as for generating text
+    only_last = ids.shape[1] > 1 and any(one.ndim == 3 and one.shape[:2] == (len(ids), 1) for one in _floats(found))
+    return with_targets if only_last else plain
 
 
 def logits_of(found: Any, ids: Tensor) -> Tensor | None:
@@ -370,10 +367,9 @@ def logits_of(found: Any, ids: Tensor) -> Tensor | None:
 def _floats(found: Any) -> Iterator[Tensor]:
     if isinstance(found, Tensor) and found.is_floating_point():
         yield found
-    elif isinstance(found, dict):
-        yield from (one for value in found.values() for one in _floats(value))
-    elif isinstance(found, tuple | list):
-        yield from (one for value in found for one in _floats(value))
+    elif isinstance(found, dict | tuple | list):
+        for value in found.values() if isinstance(found, dict) else found:
+            yield from _floats(value)
 
 
 def tried(model: nn.Module, ids: Tensor, forward: Forward | None) -> tuple[Forward, Tensor | None, Plan]:

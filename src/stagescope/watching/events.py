@@ -19,7 +19,7 @@ from stagescope.detect.stage import BROKEN, Stage, Transition
 from stagescope.detect.transitions import RULES
 from stagescope.errors import InputError
 from stagescope.runs.run import Run
-from stagescope.watching.source import Model, head_name, model_of
+from stagescope.watching.source import Model, curve_of, head_name, model_of
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,12 @@ def first_above(values: np.ndarray, bar: float) -> int | None:
 def first_layer(run: Run, away: float) -> tuple[int, int] | None:
     """Layer and record where the heads of a layer first are so far from their start, in the mean; None where none is."""
     length, entropy = np.linalg.norm(moves(run), axis=-1), np.asarray(run.series["entropy"], dtype=float)
-    found = [
-        (first_above(np.nanmean(length[:, layer], axis=1), away), layer)
-        for layer in range(length.shape[1])
-        if np.isfinite(entropy[0, layer]).sum() > 1
-    ]
-    reached = [(frame, layer) for frame, layer in found if frame is not None]
-    return None if not reached else (min(reached)[1], min(reached)[0])
+    reached = []
+    for layer in np.flatnonzero(np.isfinite(entropy[0]).sum(axis=-1) > 1).tolist():
+        frame = first_above(np.nanmean(length[:, layer], axis=1), away)
+        if frame is not None:
+            reached.append((layer, frame))
+    return min(reached, key=lambda found: found[1], default=None)
 
 
 def together(run: Run, layer: int, frame: int) -> Together:
@@ -118,9 +117,9 @@ class Rate:
 
 def rates_of(run: Run, rules: RateRules = RATE_RULES) -> tuple[Rate, ...]:
     """The stretches of the recorded rate; none where it was not recorded, and where it has no schedule."""
-    values = np.asarray(run.series["learning_rate"], dtype=float) if "learning_rate" in run.series else np.empty(0)
+    values = curve_of(run, "learning_rate")
     good = np.isfinite(values)
-    if values.ndim != 1 or good.sum() < 2:
+    if good.sum() < 2:
         return ()
     found = list(_stretches(run.time[good], values[good], rules))
     return tuple(found) if len(found) <= rules.most else ()
@@ -225,8 +224,7 @@ class HeadEvent:
 
 def head_curves(run: Run, floors: Floors = FLOORS) -> list[HeadCurve]:
     """All curves of heads that move by more than their floor, those that move most first."""
-    model = model_of(run)
-    found = [curve for curve in _all(run, model, floors) if curve.reach >= 1]
+    found = [curve for curve in _all(run, model_of(run), floors) if curve.reach >= 1]
     return sorted(found, key=lambda curve: -curve.reach)
 
 
@@ -259,11 +257,10 @@ def head_events(run: Run, floors: Floors = FLOORS) -> tuple[HeadEvent, ...]:
     rules = replace(RULES, gain=RULES.gain + 2 * math.log(max(1, len(curves))))
     moves = []
     for curve in curves:
-        found = curve_transitions(run.time, curve.values, rules=rules)
-        sizes = [abs(each.amplitude) / curve.floor for each in found]
-        moves += [
-            Move(curve.what, curve.layer, curve.head, each, size) for each, size in zip(found, sizes, strict=True) if size >= 1
-        ]
+        for found in curve_transitions(run.time, curve.values, rules=rules):
+            size = abs(found.amplitude) / curve.floor
+            if size >= 1:
+                moves.append(Move(curve.what, curve.layer, curve.head, found, size))
     return tuple(sorted(_clusters(run.time, moves, floors), key=lambda event: event.t))
 
 

@@ -261,7 +261,10 @@ def listed(folder: str | Path) -> list[Checkpoint]:
             _inside(path, root, folder=True)
         named.setdefault(path.name if path.is_dir() else f"{_stem(path.name)}.*", path)  # 5.safetensors stands for 5.pt
     if not named:
-        raise InputError(_nothing(root))
+        known = "checkpoint-500, step1000, global_step1000, epoch=3-step=1500.ckpt, iter_0001000, ckpt_200.pt"
+        if any((root / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")):
+            raise InputError(f"{root} is one checkpoint; give the folder that holds several, named such as {known}")
+        raise InputError(f"{root} holds no checkpoints; expected folders or files with names such as {known}")
     found = [Checkpoint(_step(path), path, path.name) for path in named.values()]
     return sorted(found, key=lambda each: (each.step, number(each.name) or 0, each.name))
 
@@ -282,24 +285,27 @@ def is_weights(name: str) -> bool:
 
 def trainer_step(path: Path) -> int | None:
     """`global_step` of a trainer's state in a checkpoint; None where there is no such file."""
-    state = path / TRAINER
-    if not path.is_dir() or not os.path.lexists(state):
+    state = _trainer_state(path)
+    if state is None:
         return None
-    found = _json(_inside(state, path.parent))
-    step = found.get("global_step") if isinstance(found, dict) else None
+    step = state.get("global_step")
     if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 2**63:
-        raise DamagedCheckpoint(f"{state} has no global_step; the file is cut or comes from elsewhere")
+        raise DamagedCheckpoint(f"{path / TRAINER} has no global_step; the file is cut or comes from elsewhere")
     return step
+
+
+def _trainer_state(path: Path) -> dict[str, Any] | None:
+    if path.is_dir() and os.path.lexists(path / TRAINER):
+        return _json(_inside(path / TRAINER, path.parent))
+    return None
 
 
 def training_log(checkpoint: Checkpoint) -> Callable[[int], dict[str, float]]:
     """What a trainer logged: from a step to training loss, learning rate and gradient norm, the last ones up to it."""
     names = {"loss": "train_loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}
-    state, rows = checkpoint.path / TRAINER, []
-    if checkpoint.path.is_dir() and os.path.lexists(state):
-        with suppress(DamagedCheckpoint):
-            found = _json(_inside(state, checkpoint.path.parent))
-            rows = found.get("log_history", []) if isinstance(found, dict) else []
+    rows = []
+    with suppress(DamagedCheckpoint):
+        rows = (_trainer_state(checkpoint.path) or {}).get("log_history", [])
     good = [row for row in rows if isinstance(row, dict) and isinstance(row.get("step"), int)]
 
     def at(step: int) -> dict[str, float]:
@@ -321,15 +327,19 @@ def _step(path: Path) -> int:
 
 def _candidates(root: Path) -> Iterator[Path]:
     """What is a checkpoint by its name and kind: folders, files that can hold weights, and links to nothing."""
-    try:
-        every = os.listdir(root)
-    except OSError as error:
-        raise InputError(f"{root} cannot be read: {error.strerror or error}") from error
-    for path in (root / name for name in every):
-        plain = not path.name.startswith(".") and not _NEVER.search(path.name) and not _SHARD.match(path.name)
-        kind = path.is_dir() or path.name.endswith(SUFFIXES) or not path.exists()
-        if plain and kind and number(path.name) is not None:
+    for name in _entries(root):
+        path = root / name
+        kind = path.is_dir() or name.endswith(SUFFIXES) or not path.exists()
+        if kind and not _SHARD.match(name) and number(name) is not None:
             yield path
+
+
+def _entries(folder: Path) -> list[str]:
+    """Names in a folder, but for hidden ones and those that hold no weights."""
+    try:
+        return [name for name in os.listdir(folder) if not name.startswith(".") and not _NEVER.search(name)]
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror or error}") from error
 
 
 def _kind(path: Path) -> int:
@@ -339,13 +349,6 @@ def _kind(path: Path) -> int:
 
 def _stem(name: str) -> str:
     return next((name.removesuffix(each) for each in SUFFIXES if name.endswith(each)), name)
-
-
-def _nothing(root: Path) -> str:
-    known = "checkpoint-500, step1000, global_step1000, epoch=3-step=1500.ckpt, iter_0001000, ckpt_200.pt"
-    if any((root / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")):
-        return f"{root} is one checkpoint; give the folder that holds several, named such as {known}"
-    return f"{root} holds no checkpoints; expected folders or files with names such as {known}"
 
 
 def _inside(path: Path, root: Path, folder: bool = False) -> Path:
@@ -368,10 +371,7 @@ def _inside(path: Path, root: Path, folder: bool = False) -> Path:
 
 def _weights(path: Path, root: Path) -> tuple[list[str], set[str]]:
     """Names of the files that hold the weights of a folder, safetensors before pickles, and what their index lists."""
-    try:
-        names = sorted(name for name in os.listdir(path) if not name.startswith(".") and not _NEVER.search(name))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    names = sorted(_entries(path))
     for suffix in SUFFIXES:
         main = {".bin": "pytorch_model.bin"}.get(suffix, f"model{suffix}")
         if main in names:
@@ -400,8 +400,7 @@ def _chosen(path: Path, names: list[str]) -> list[str]:
 
 def _index(path: Path) -> dict[str, str]:
     """Which file holds which tensor. A file of another folder is refused."""
-    found = _json(path)
-    places = found.get("weight_map") if isinstance(found, dict) else None
+    places = _json(path).get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(each, str) for each in places.values()):
         raise DamagedCheckpoint(f"{path} has no weight_map; the file is cut or comes from elsewhere")
     for place in set(places.values()):
@@ -410,10 +409,12 @@ def _index(path: Path) -> dict[str, str]:
     return places
 
 
-def _json(path: Path) -> Any:
+def _json(path: Path) -> dict[str, Any]:
+    """The object in a file; an empty one in place of anything else."""
     if path.stat().st_size > _LIMIT:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes, more than a file of its kind; it is not read")
     try:
-        return json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise DamagedCheckpoint(f"{path} is no JSON; the file is cut or comes from elsewhere") from error
+    return found if isinstance(found, dict) else {}

@@ -9,8 +9,7 @@ of them 1/(q + 1), or 1/length where the model is not causal.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -101,11 +100,19 @@ def scores(run: Run, thresholds: Thresholds = THRESHOLDS) -> dict[str, Score]:
     if "duplicate" in arrays:
         found["duplicate"] = _share(arrays["duplicate"], _at_lag(arrays, half, chance.mean(half)), thresholds)
     if "lag_mass" in arrays and arrays["lag_mass"].shape[-1] > 1:
-        found["previous token"] = _previous(_numbers(arrays["lag_mass"]), chance.mean(1), thresholds)
+        # it must be more than the attention to any other lag
+        mass = _numbers(arrays["lag_mass"])
+        before, other = mass[..., 1], np.max(np.delete(mass, 1, axis=-1), axis=-1)
+        share = _share(before, chance.mean(1), thresholds)
+        found["previous token"] = replace(share, strength=np.minimum(share.strength, before / np.maximum(other, 1e-9)))
     if "sink" in arrays:
         found["sink"] = _share(arrays["sink"], chance.mean(SEEN_FROM), thresholds)
     if "content" in arrays and "entropy" in arrays:
-        found["positional"] = _positional(_numbers(arrays["content"]), _numbers(arrays["entropy"]), chance.entropy, thresholds)
+        # rows that are narrow and the same in all sequences: share that position gives, times share of keys that is left out
+        content, narrower = _numbers(arrays["content"]), chance.entropy - _numbers(arrays["entropy"])
+        value = (1 - content) * (1 - np.exp(np.minimum(-narrower, 0.0)))
+        strength = np.minimum(narrower / thresholds.narrow, thresholds.content / np.maximum(content, 1e-9))
+        found["positional"] = Score(value, np.zeros_like(value), strength)
     return found
 
 
@@ -128,20 +135,6 @@ def _share(values: np.ndarray, chance: np.ndarray | float, thresholds: Threshold
     value = _numbers(values)
     level = np.broadcast_to(np.asarray(chance, dtype=float), value.shape)
     return Score(value, level, (value - level) / thresholds.share)
-
-
-def _previous(mass: np.ndarray, even: float, thresholds: Thresholds) -> Score:
-    """Attention to the token before; it must be more than that to any other lag."""
-    made = _share(mass[..., 1], even, thresholds)
-    other = np.max(np.delete(mass, 1, axis=-1), axis=-1)
-    return Score(made.value, made.chance, np.minimum(made.strength, mass[..., 1] / np.maximum(other, 1e-9)))
-
-
-def _positional(content: np.ndarray, entropy: np.ndarray, even: float, thresholds: Thresholds) -> Score:
-    """Rows that are narrow and the same in all sequences: share that position gives, times share of keys that is left out."""
-    value = (1 - content) * (1 - np.exp(np.minimum(entropy - even, 0.0)))
-    narrow = (even - entropy) / thresholds.narrow
-    return Score(value, np.zeros_like(value), np.minimum(narrow, thresholds.content / np.maximum(content, 1e-9)))
 
 
 def prefix_keys(tokens: np.ndarray) -> np.ndarray:
@@ -294,8 +287,8 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
     if not model.causal:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
     notes["gate"] = gate_of(run).sentence
-    read = partial(_head, run.time, found, model, thresholds)
-    return Heads(run.status, run.clock, tuple(read(layer, head) for layer, head in model.each()), notes)
+    read = [_head(run.time, found, model, thresholds, *at) for at in model.each()]
+    return Heads(run.status, run.clock, tuple(read), notes)
 
 
 def _head(time: np.ndarray, found: Mapping[str, Score], model: Model, rules: Thresholds, layer: int, head: int) -> Head:
@@ -324,7 +317,10 @@ class _Curve:
         if len(plain) >= rules.records:  # a running median
             padded = np.pad(plain, rules.records // 2, mode="edge")
             smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, rules.records), axis=1)
-        return cls(value, chance, smooth, TWO_SIDED * flutter(time, plain), _lasting(smooth, rules.kept))
+        on = np.zeros(len(smooth), bool)  # from where the strength reaches 1 until it falls below `kept`
+        for i, size in enumerate(smooth.tolist()):
+            on[i] = size >= 1 or (size >= rules.kept and i > 0 and on[i - 1])
+        return cls(value, chance, smooth, TWO_SIDED * flutter(time, plain), on)
 
     def at_end(self, records: int) -> tuple[float, float]:
         return _median(self.value[-records:]), _median(self.chance[-records:])
@@ -333,14 +329,6 @@ class _Curve:
 def _median(values: np.ndarray) -> float:
     good = values[np.isfinite(values)]
     return float(np.median(good)) if len(good) else float("nan")
-
-
-def _lasting(strength: np.ndarray, kept: float) -> np.ndarray:
-    """Where a name holds: from where the strength reaches 1 until it falls below `kept`."""
-    on = np.zeros(len(strength), bool)
-    for i, value in enumerate(strength.tolist()):
-        on[i] = value >= 1 or (value >= kept and i > 0 and on[i - 1])
-    return on
 
 
 def _spells(time: np.ndarray, own: Mapping[str, _Curve], rules: Thresholds) -> Iterator[Spell]:

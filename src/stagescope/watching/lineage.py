@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from stagescope.watching.folders import Checkpoint
 
@@ -94,9 +95,7 @@ class Series:
 
     def without(self, names: Collection[str]) -> "Series":
         """The series without some of its checkpoints."""
-        return self.only([n for n, name in enumerate(self.names) if name not in names])
-
-    def only(self, places: list[int]) -> "Series":
+        places = [n for n, name in enumerate(self.names) if name not in names]
         return Series(tuple(self.names[n] for n in places), tuple(self.prints[n] for n in places))
 
     @cached_property
@@ -224,15 +223,8 @@ def families(kin: Kinship) -> list[list[int]]:
 
 def _connected(linked: np.ndarray) -> list[list[int]]:
     """The connected parts of a graph, each in order."""
-    waiting, found = set(range(len(linked))), []
-    while waiting:
-        members, fresh = set(), {min(waiting)}
-        while fresh:
-            members |= fresh
-            fresh = {int(n) for each in fresh for n in np.flatnonzero(linked[each])} - members
-        found.append(sorted(members))
-        waiting -= members
-    return found
+    count, labels = connected_components(linked)
+    return [np.flatnonzero(labels == label).tolist() for label in range(count)]
 
 
 # distances
@@ -247,11 +239,14 @@ def distances(sample: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(square[:, None] + square[None, :] - 2 * gram, 0.0))
 
 
+def _large_distances(samples: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    return map(distances, [each for each in samples if each.shape[1] >= FEW] or samples)
+
+
 def mean_distances(samples: Sequence[np.ndarray]) -> np.ndarray:
     """Distances over several tensors, each in units of its median move from a checkpoint to the next."""
-    large = [each for each in samples if each.shape[1] >= FEW] or list(samples)
     found = []
-    for each in map(distances, large):
+    for each in _large_distances(samples):
         moves = np.diagonal(each, 1)
         if (moves > 0).any():
             found.append(each / np.median(moves[moves > 0]))
@@ -267,8 +262,7 @@ def detours(distance: np.ndarray) -> np.ndarray:
 
 def median_detours(samples: Sequence[np.ndarray]) -> np.ndarray:
     """The detour of each inner checkpoint: the median over tensors."""
-    large = [each for each in samples if each.shape[1] >= FEW] or list(samples)
-    found = np.array([detours(distances(each)) for each in large])
+    found = np.array([detours(each) for each in _large_distances(samples)])
     known = np.isfinite(found)
     return np.array([np.median(column[keep]) if keep.any() else 1.0 for column, keep in zip(found.T, known.T, strict=True)])
 
@@ -307,10 +301,6 @@ class Move:
     def at_end(self, count: int) -> bool:
         return not {self.first, self.second}.isdisjoint({0, count - 1})
 
-    def turns_end(self, count: int) -> bool:
-        """Whether it exchanges the first two or the last two, which is often as long."""
-        return self.kind == "exchange" and (self.first, self.second) in ((0, 1), (count - 2, count - 1))
-
 
 @dataclass(frozen=True)
 class Misplaced:
@@ -343,19 +333,17 @@ def misplaced(distance: np.ndarray) -> list[Misplaced]:
         or _margin(distance, order, set(gains)) < RULES.margin
     ):
         return []
-    return [_misplaced(order, each, share) for each, share in sorted(gains.items())]
+    neighbours = zip([None, *order], order, [*order[1:], None], strict=False)
+    return sorted(
+        (Misplaced(each, before, after, gains[each]) for before, each, after in neighbours if each in gains),
+        key=lambda found: found.place,
+    )
 
 
 def _disorder(distance: np.ndarray) -> float:
     """The median distance of neighbours over that of checkpoints that are none: 1 for noise around a point."""
     others = float(np.median(distance[np.triu_indices(len(distance), 2)]))
     return float(np.median(np.diagonal(distance, 1))) / others if others > 0 else 1.0
-
-
-def _misplaced(order: list[int], each: int, share: float) -> Misplaced:
-    place = order.index(each)
-    before, after = order[place - 1] if place else None, order[place + 1] if place + 1 < len(order) else None
-    return Misplaced(each, before, after, share)
 
 
 def _gains(distance: np.ndarray, order: list[int]) -> Iterator[tuple[Move, float, float]]:
@@ -369,9 +357,10 @@ def _gains(distance: np.ndarray, order: list[int]) -> Iterator[tuple[Move, float
 
 def _margin(distance: np.ndarray, order: list[int], who: set[int]) -> float:
     """The least share by which another place of one of these checkpoints makes the path longer."""
-    shares = [1.0]
-    for move in _moves(len(order)):
-        if not who.isdisjoint(move.who(order)) and not move.turns_end(len(order)):
+    shares, count = [1.0], len(order)
+    ends = Move("exchange", 0, 1), Move("exchange", count - 2, count - 1)  # to exchange the first or last two is often as long
+    for move in _moves(count):
+        if not who.isdisjoint(move.who(order)) and move not in ends:
             before, after = _edges(distance, order, move)
             shares.append((after - before) / before if before > 0 else 0.0)
     return min(shares)

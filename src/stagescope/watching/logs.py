@@ -13,7 +13,7 @@ import re
 import struct
 import time
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -91,7 +91,7 @@ class Log:
     """All scalars of some event files: points by tag, and how much could not be read, by file and reason."""
 
     wanted: Callable[[str], bool] = lambda _: True
-    points: dict[str, Points] = field(default_factory=dict)
+    points: dict[str, Points] = field(default_factory=lambda: defaultdict(Points))
     total: int = 0
     lost: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -110,9 +110,12 @@ class Log:
     def _add(self, event: Any) -> None:
         for value in event.summary.value:
             found = scalar(value)
-            points = None if found is None else self.points.get(value.tag) or self._new(value.tag)
-            if found is None or points is None:
+            fresh = value.tag not in self.points
+            if found is None or (fresh and not self.wanted(value.tag)):
                 continue
+            if fresh and len(self.points) == MOST:
+                raise InputError(f"this log has more than {MOST:,} tags of scalars; {FEWER}")
+            points = self.points[value.tag]
             points.steps.append(event.step)
             points.walls.append(event.wall_time)
             points.values.append(found[0])
@@ -120,15 +123,6 @@ class Log:
             self.total += 1
             if self.total % CHECKED == 0:
                 require_stored("the scalars of this log", FEWER, (3, self.total))
-
-    def _new(self, tag: str) -> Points | None:
-        """The points of a tag that is met for the first time; None for one that is not wanted."""
-        if not self.wanted(tag):
-            return None
-        if len(self.points) == MOST:
-            raise InputError(f"this log has more than {MOST:,} tags of scalars; {FEWER}")
-        self.points[tag] = Points()
-        return self.points[tag]
 
     def _records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
         """The records of a file whose checksums are right. One that is cut off, as by a crash, is the last."""
@@ -404,7 +398,12 @@ def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
     """The curve of each tag, and what was left out on the way."""
     curves, repeated, negative, older = {}, 0, 0, 0
     for tag, points in log.points.items():
-        steps, values, last = _settled(points)
+        # by step, of the points at one step the last by wall time
+        written, walls = np.frombuffer(points.steps, np.int64), np.frombuffer(points.walls)
+        order = np.lexsort((walls, written))
+        order = order[np.append(np.diff(written[order]) != 0, True)]
+        steps, values = written[order], np.frombuffer(points.values).astype(np.float64 if points.wide else np.float32)[order]
+        last = written[np.lexsort((walls,))[-1]]
         good = steps >= 0
         negative += int((~good).sum())
         repeated += len(points.steps) - len(steps)
@@ -423,28 +422,17 @@ def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
     return curves, notes
 
 
-def _settled(points: Points) -> tuple[np.ndarray, np.ndarray, int]:
-    """The points of a tag by step, of those at one step the last by wall time; and the step that was written last."""
-    steps, walls = np.frombuffer(points.steps, np.int64), np.frombuffer(points.walls)
-    values = np.frombuffer(points.values).astype(np.float64 if points.wide else np.float32)
-    order = np.lexsort((walls, steps))
-    final = np.append(np.diff(steps[order]) != 0, True)
-    return steps[order][final], values[order][final], int(steps[np.lexsort((walls,))[-1]])
-
-
 def _arrays(curves: Mapping[str, Curve], loss: str | None) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """Names of the tags, and arrays by name on the steps of all tags, the loss first."""
     clock = np.unique(np.concatenate([steps for steps, _ in curves.values()]))
     require_stored("the curves of this log", FEWER, (len(curves), len(clock)))
     names: dict[str, str] = {}
     arrays = {"step": clock}
-    taken: set[str] = set()
     for tag in sorted(curves, key=lambda tag: tag != loss):
-        names[tag] = "loss" if tag == loss else unique(_name(tag), taken)
-        taken.add(names[tag])
+        names[tag] = "loss" if tag == loss else unique(_name(tag), names.values())
         steps, values = curves[tag]
-        arrays[names[tag]] = np.full(len(clock), np.nan, values.dtype)
-        arrays[names[tag]][np.searchsorted(clock, steps)] = values
+        aligned = arrays[names[tag]] = np.full(len(clock), np.nan, values.dtype)
+        aligned[np.searchsorted(clock, steps)] = values
     return names, arrays
 
 

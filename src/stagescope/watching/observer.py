@@ -13,24 +13,7 @@ from stagescope.watching.heads import prefix_keys
 from stagescope.watching.probe import Probe, embedding_of, make_probe, vocabulary_of
 from stagescope.watching.pytorch import Tensor, nn, torch
 from stagescope.watching.pytorch import functional as F
-
-AXES = {
-    "lag_mass": ("layer", "head", "lag"),
-    **dict.fromkeys(("entropy", "sink", "prefix_match", "induction", "duplicate", "content"), ("layer", "head")),
-    **dict.fromkeys(("type_mass", "type_mass_mean"), ("layer", "head", "type")),
-    "agreement": ("layer", "head", "other"),
-    "sketch": ("layer", "head", "sketch"),
-    "score_values": ("layer", "head", "score_value"),
-    "embedding_values": ("value",),
-    "group_norms": ("group",),
-    "pattern": ("layer", "head", "query", "key"),
-}
-"""Names of the axes of recorded arrays, after time."""
-SCALARS = (
-    *("loss", "repeat_loss", "context_gain", "context_gain_error", "embedding_rank"),
-    *("train_loss", "learning_rate", "gradient_norm"),
-)
-"""Names of what is one number a record."""
+from stagescope.watching.source import AXES, SCALARS
 
 
 @dataclass(frozen=True)
@@ -96,8 +79,9 @@ class HeadNumbers:
         """The numbers of all layers, layer and head first; the heads of all layers are worked on together."""
         counts = [one.heads for one in layers]
         found = self._of_heads(torch.cat([one.weights for one in layers], dim=1))
-        if all(one.query is not None and one.key is not None for one in layers):
-            found["score_values"] = torch.cat([self._scores(one.query, one.key) for one in layers if one.query is not None])
+        pairs = [(one.query, one.key) for one in layers if one.query is not None and one.key is not None]
+        if len(pairs) == len(layers):
+            found["score_values"] = torch.cat([self._scores(*pair) for pair in pairs])
         return {name: _by_layer(values.cpu().numpy(), counts, name == "agreement") for name, values in found.items()}
 
     def _of_heads(self, weights: Tensor) -> dict[str, Tensor]:
@@ -131,12 +115,11 @@ class HeadNumbers:
         apart = (text[:, :, self.sizes.settled :] - mean[:, self.sizes.settled :]).abs_().sum(-1).mean((0, 2))
         return 0.5 * self.count / (self.count - 1) * apart
 
-    def _scores(self, query: Tensor, key: Tensor | None) -> Tensor:
+    def _scores(self, query: Tensor, key: Tensor) -> Tensor:
         """Largest singular values of the scores of all pairs of probe tokens, centred over keys, for each head."""
-        assert key is not None
-        query, key = query[: self.count], key[: self.count]
-        flat = [one.transpose(0, 1).reshape(one.shape[1], -1, one.shape[-1]) for one in (query.float(), key.float())]
-        left, right = flat[0], flat[1] - flat[1].mean(1, keepdim=True)
+        both = (one[: self.count].float().transpose(0, 1) for one in (query, key))
+        left, right = (one.reshape(len(one), -1, one.shape[-1]) for one in both)
+        right = right - right.mean(1, keepdim=True)
         inner = torch.linalg.qr(left, mode="r").R @ torch.linalg.qr(right, mode="r").R.transpose(-2, -1)
         if not bool(torch.isfinite(inner).all()):  # a training that diverged
             return torch.full((len(inner), self.sizes.values), torch.nan, device=inner.device)
@@ -275,10 +258,7 @@ class Observer:
             found = {name: value for name, value in found.items() if name not in ("prefix_match", "induction", "duplicate")}
         found |= self._losses(logits)
         if self.causal and "loss" in found:
-            none = float("nan"), float("nan")
-            found["context_gain"], found["context_gain_error"] = (
-                self._context_gain(logits, gains) if gains and logits is not None else none
-            )
+            found["context_gain"], found["context_gain_error"] = self._context_gain(logits, gains)
         return found | {name: self.model.get_parameter(path).detach().float().cpu().numpy() for name, path in self.blocks.items()}
 
     def _kept(self, seen: list[Seen]) -> list[Seen]:
@@ -309,14 +289,14 @@ class Observer:
         targets = targets.masked_fill(targets >= twice.shape[-1], -100)  # tokens that are read and never predicted
         return {"repeat_loss": _cross(twice[:, half:-1], targets)} if self.causal else {}
 
-    def _context_gain(self, logits: Tensor, places: int) -> tuple[float, float]:
+    def _context_gain(self, logits: Tensor | None, places: int) -> tuple[float, float]:
         """How much the loss at some places rises if all tokens before the current one are those of another sequence.
 
         It is 0 but for chance where a model uses the current token and its place alone. Returns its mean and standard error.
         """
         ids = self.probe.ids
         count, length = ids.shape
-        if count < 2:
+        if count < 2 or not places or logits is None:
             return float("nan"), float("nan")
         at = np.unique(np.linspace(length // 4, length - 2, places).astype(int))
         rows = ids.repeat(len(at), 1)
@@ -329,9 +309,8 @@ class Observer:
         own = logits[:count].repeat(len(at), 1, 1)
         row = torch.arange(len(rows), device=ids.device)
         target = rows[row, where + 1]
-        extra = F.cross_entropy(given[row, where], target, reduction="none") - F.cross_entropy(
-            own[row, where], target, reduction="none"
-        )
+        changed_loss, own_loss = (F.cross_entropy(one[row, where], target, reduction="none") for one in (given, own))
+        extra = changed_loss - own_loss
         by_sequence = extra.reshape(len(at), count).mean(0)
         return float(extra.mean()), float(by_sequence.std() / count**0.5)
 
@@ -404,12 +383,10 @@ def chosen_heads(wanted: Collection[int], most: int) -> list[int]:
 def chosen_blocks(model: nn.Module, wanted: Sequence[str]) -> dict[str, str]:
     """Parameters to record whole: their paths by a name that an array can have."""
     known = dict(model.named_parameters(remove_duplicate=False))
-    for name in [wanted] if isinstance(wanted, str) else wanted:
-        if name not in known:
-            raise unknown("parameter of the model", name, known)
-    return {_array_name(name): name for name in ([wanted] if isinstance(wanted, str) else wanted)}
-
-
-def _array_name(path: str) -> str:
-    name = path.replace(".", "_")
-    return f"{name}_" if name in AXES or name in SCALARS or name in ("t", "step", "speed") else name
+    found: dict[str, str] = {}
+    for path in [wanted] if isinstance(wanted, str) else wanted:
+        if path not in known:
+            raise unknown("parameter of the model", path, known)
+        name = path.replace(".", "_")
+        found[f"{name}_" if name in (*AXES, *SCALARS, "t", "step", "speed") else name] = path
+    return found

@@ -66,7 +66,9 @@ def make_probe(given: Any, model: nn.Module, tokenizer: Any = None, vocabulary: 
         vocabulary: how many token ids the model knows; by default the rows of its token embedding.
     """
     coder = Coder.of(tokenizer)
-    ids, targets = _ids(given, coder, min(LENGTH, *_limits(model), *_positions(model)))
+    # rows of tables that are named after positions are likely limits of a model without a config
+    tables = [module.num_embeddings for name, module in embeddings(model) if _POSITION.search(name)]
+    ids, targets = _ids(given, coder, min(LENGTH, *_limits(model), *(rows for rows in tables if rows >= SHORTEST)))
     size = vocabulary if vocabulary is not None else vocabulary_of(model)
     length = _length(ids.shape[1], model, size)
     ids, targets = (None if one is None else one[:SEQUENCES, :length].contiguous() for one in (ids, targets))
@@ -85,6 +87,10 @@ def vocabulary_of(model: nn.Module) -> int | None:
     return None if found is None else found[1].num_embeddings
 
 
+def embeddings(model: nn.Module) -> list[tuple[str, nn.Embedding]]:
+    return [(name, module) for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
+
+
 def embedding_of(model: nn.Module) -> tuple[str, nn.Embedding] | None:
     """Name and module of the token embedding: the one that the model names.
 
@@ -94,7 +100,7 @@ def embedding_of(model: nn.Module) -> tuple[str, nn.Embedding] | None:
         own: Any = model.get_input_embeddings()  # type: ignore[operator]
     except Exception:  # no model of transformers, or one that has none
         own = None
-    tables = [(name, module) for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
+    tables = embeddings(model)
     named = [(name, module) for name, module in tables if module is own]
     ends = [module.out_features for module in model.modules() if isinstance(module, nn.Linear)]
 
@@ -109,12 +115,6 @@ def _limits(model: nn.Module) -> list[int]:
     """How long a sequence can be, as the model's config says."""
     known = [getattr(getattr(model, "config", None), name, None) for name in _LIMITS]
     return [one for one in known if isinstance(one, int) and one > 0] or [LENGTH]
-
-
-def _positions(model: nn.Module) -> list[int]:
-    """Rows of tables that are named after positions: likely limits of a model without a config."""
-    tables = [(name, module) for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
-    return [module.num_embeddings for name, module in tables if _POSITION.search(name) and module.num_embeddings >= SHORTEST]
 
 
 def _length(given: int, model: nn.Module, vocabulary: int | None) -> int:

@@ -16,14 +16,24 @@ from stagescope.runs.run import Run
 
 KINDS = ("watched", "checkpoints")
 """Kinds of sources whose runs are of watched models."""
-PER_HEAD = ("lag_mass", "entropy", "sink", "induction", "duplicate", "content", "agreement", "sketch", "pattern", "type_mass")
-"""Arrays (record, layer, head, ...) from which the number of layers and heads is read where nothing states it."""
-
-RECORDED = (
-    *("loss", "train_loss", "repeat_loss", "context_gain", "context_gain_error", "learning_rate", "gradient_norm"),
-    *("lag_mass", "entropy", "sink", "prefix_match", "induction", "duplicate", "content", "type_mass", "type_mass_mean"),
-    *("agreement", "sketch", "score_values", "embedding_values", "embedding_rank", "group_norms", "pattern"),
+AXES = {
+    "lag_mass": ("layer", "head", "lag"),
+    **dict.fromkeys(("entropy", "sink", "prefix_match", "induction", "duplicate", "content"), ("layer", "head")),
+    **dict.fromkeys(("type_mass", "type_mass_mean"), ("layer", "head", "type")),
+    "agreement": ("layer", "head", "other"),
+    "sketch": ("layer", "head", "sketch"),
+    "score_values": ("layer", "head", "score_value"),
+    "embedding_values": ("value",),
+    "group_norms": ("group",),
+    "pattern": ("layer", "head", "query", "key"),
+}
+"""Names of the axes of recorded arrays, after time."""
+SCALARS = (
+    *("loss", "repeat_loss", "context_gain", "context_gain_error", "embedding_rank"),
+    *("train_loss", "learning_rate", "gradient_norm"),
 )
+"""Names of what is one number a record."""
+RECORDED = (*SCALARS, *AXES)
 """Arrays that `ss.watch` makes itself."""
 
 
@@ -119,7 +129,8 @@ def _texts(source: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 def _heads(run: Run, source: Mapping[str, Any]) -> tuple[int, ...]:
     """Heads of each layer, as many as the arrays have room for."""
-    shape = next((run.series[name].shape for name in PER_HEAD if name in run.series and run.series[name].ndim >= 3), (0, 0, 0))
+    shapes = (run.series[name].shape for name, axes in AXES.items() if "head" in axes and name in run.series)
+    shape = next((shape for shape in shapes if len(shape) >= 3), (0, 0, 0))
     given = source.get("heads") or [shape[2]] * shape[1]
     whole = isinstance(given, list | tuple) and all(isinstance(one, int) and 0 <= one <= shape[2] for one in given)
     if not whole or len(given) != shape[1]:
@@ -205,18 +216,25 @@ def gate_of(run: Run, limits: Limits = LIMITS) -> Gate:
 
 def _last(run: Run, name: str) -> tuple[float | None, int | None]:
     """The last number of a series, and its record."""
-    values = np.asarray(run.series[name], dtype=float) if name in run.series else np.empty(0)
-    good = np.flatnonzero(np.isfinite(values)) if values.ndim == 1 else np.empty(0, int)
+    values = curve_of(run, name)
+    good = np.flatnonzero(np.isfinite(values))
     return (float(values[good[-1]]), int(good[-1])) if len(good) else (None, None)
 
 
+def curve_of(run: Run, name: str) -> np.ndarray:
+    """A series with one number a record; empty where the run has none of this name."""
+    values = np.asarray(run.series[name], dtype=float) if name in run.series else np.empty(0)
+    return values if values.ndim == 1 else np.empty(0)
+
+
 def _lowest(run: Run, records: int) -> float | None:
-    values = np.asarray(run.series["loss"], dtype=float) if "loss" in run.series else np.empty(0)
-    good = values[np.isfinite(values)] if values.ndim == 1 else values[:0]
-    if 0 < len(good) < 10 * records:  # few records, as of checkpoints, are far apart
+    values = curve_of(run, "loss")
+    good = values[np.isfinite(values)]
+    if not len(good):
+        return None
+    if len(good) < 10 * records:  # few records, as of checkpoints, are far apart
         return float(good.min())
-    windows = np.lib.stride_tricks.sliding_window_view(good, records) if len(good) else None
-    return None if windows is None else float(np.median(windows, axis=-1).min())
+    return float(np.median(np.lib.stride_tricks.sliding_window_view(good, records), axis=-1).min())
 
 
 def _learned(loss: float | None, entropy: float | None, limits: Limits) -> tuple[bool, str]:

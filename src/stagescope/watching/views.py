@@ -1,6 +1,6 @@
 """What the page shows of a watched model: losses, patterns of all heads, what heads do, embedding, sizes, learning rate."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -80,16 +80,16 @@ def head_views(run: Run) -> list[Maker]:
     if not sum(drawn.model.heads):
         return []
     found = scores(run)
-    made: list[Maker] = [partial(pattern_view, drawn), partial(roles_view, drawn, found)]
-    made += [partial(role_view, drawn, name, score) for name, score in found.items()]
-    made += [partial(lag_view, drawn), partial(type_view, drawn), partial(beyond_view, drawn)]
-    return [*made, partial(agreement_view, drawn), partial(entropy_view, drawn), partial(moved_view, drawn)]
+    of_scores = [partial(roles_view, drawn, found)] if found else []
+    of_scores += [partial(role_view, drawn, name, score) for name, score in found.items()]
+    views = {"lag_mass": lag_view, "type_mass": type_view, "type_mass_mean": beyond_view, "agreement": agreement_view}
+    views |= {"entropy": entropy_view, "sketch": moved_view}
+    pattern = [partial(pattern_view, drawn)] if "pattern" in run.series else []
+    return [*pattern, *of_scores, *(partial(view, drawn) for name, view in views.items() if name in run.series)]
 
 
-def pattern_view(drawn: Drawn) -> View | None:
+def pattern_view(drawn: Drawn) -> View:
     """The pattern of each head on the first tokens of the probe."""
-    if "pattern" not in drawn.run.series:
-        return None
     size = drawn.run.series["pattern"].shape[-1]
     seen = shown(drawn.run, len(drawn.heads) * size**2, CELLS)
     labels = token_labels(drawn.model.shown, size)
@@ -99,14 +99,19 @@ def pattern_view(drawn: Drawn) -> View | None:
     return Matrices("patterns", title, about, values, drawn.names, labels, labels, across=across, frames=seen.frames)
 
 
-def roles_view(drawn: Drawn, found: dict[str, Score]) -> View | None:
+def roles_view(drawn: Drawn, found: dict[str, Score]) -> View:
     """What every head does at a frame: heads by names."""
-    if not found:
-        return None
     values = np.stack([drawn.rows(score.value) for score in found.values()], axis=-1)
     about = "Share of its attention that each head gives to the keys of a name; the timeline shows since when it has one."
-    labels = {"rows": drawn.names, "columns": tuple(found), "row_axis": "", "column_axis": "score"}
-    return matrix("roles", "What heads do", about + drawn.left_out, values, **labels)
+    return _matrix(drawn, "roles", "What heads do", about, values, tuple(found), "score")
+
+
+def _matrix(
+    drawn: Drawn, slot: str, title: str, about: str, values: np.ndarray, columns: tuple[str, ...], axis: str, **colours: Any
+) -> Matrices:
+    """Heads by what stands in the columns."""
+    labels = {"rows": drawn.names, "columns": columns, "row_axis": "", "column_axis": axis}
+    return matrix(slot, title, about + drawn.left_out, values, **labels, **colours)
 
 
 def role_view(drawn: Drawn, name: str, score: Score) -> View | None:
@@ -135,47 +140,40 @@ def _curves(
     return curves(slot, title, about + left_out(len(drawn.heads), what="heads"), axis, made, levels=levels)
 
 
-def lag_view(drawn: Drawn) -> View | None:
+def lag_view(drawn: Drawn) -> View:
     """Heads by lags."""
-    if "lag_mass" not in drawn.run.series:
-        return None
     values = drawn.rows(drawn.run.series["lag_mass"])
     about = "Mean attention to the key so many places before the query: 0 is the token itself, 1 the one before."
     columns = tuple(str(lag) for lag in range(values.shape[-1]))
-    labels = {"rows": drawn.names, "columns": columns, "row_axis": "", "column_axis": "lag", "high": largest(values)}
-    return matrix("lags", "Attention by lag", about + drawn.left_out, values, **labels)
+    return _matrix(drawn, "lags", "Attention by lag", about, values, columns, "lag", high=largest(values))
 
 
-def _by_type(drawn: Drawn, values: np.ndarray) -> dict[str, Any]:
-    """Labels of heads by tokens."""
-    columns = (*token_labels(drawn.model.types, values.shape[-1] - 1), "(rest)")
-    return {"rows": drawn.names, "columns": columns, "row_axis": "", "column_axis": "token"}
+def _tokens(drawn: Drawn, values: np.ndarray) -> tuple[str, ...]:
+    return (*token_labels(drawn.model.types, values.shape[-1] - 1), "(rest)")
 
 
-def type_view(drawn: Drawn) -> View | None:
+def type_view(drawn: Drawn) -> View:
     """Heads by the tokens they attend to."""
-    if "type_mass" not in drawn.run.series:
-        return None
     values = drawn.rows(drawn.run.series["type_mass"])
     about = "Attention that each head gives to the most frequent tokens of the probe, most frequent first, and to all others."
-    labels = _by_type(drawn, values)
-    return matrix("types", "Attention by token", about + drawn.left_out, values, **labels, high=largest(values[..., :-1]))
+    columns, high = _tokens(drawn, values), largest(values[..., :-1])
+    return _matrix(drawn, "types", "Attention by token", about, values, columns, "token", high=high)
 
 
 def beyond_view(drawn: Drawn) -> View | None:
     """The same less what position alone gives."""
     arrays = drawn.run.series
-    if "type_mass" not in arrays or "type_mass_mean" not in arrays:
+    if "type_mass" not in arrays:
         return None
     values = drawn.rows(arrays["type_mass"]) - drawn.rows(arrays["type_mass_mean"])
     about = "The same less what the mean pattern of all sequences gives: above 0 where a head looks for a token itself."
     title = "Attention by token beyond position"
-    return matrix("beyond", title, about + drawn.left_out, values, signed=True, **_by_type(drawn, values))
+    return _matrix(drawn, "beyond", title, about, values, _tokens(drawn, values), "token", signed=True)
 
 
 def agreement_view(drawn: Drawn) -> View | None:
     """Cosines between the patterns of the heads of one layer."""
-    if "agreement" not in drawn.run.series or max(drawn.model.heads) < 2:
+    if max(drawn.model.heads) < 2:
         return None
     values = np.asarray(drawn.run.series["agreement"], dtype=float)
     layers, heads = values.shape[1], tuple(str(head) for head in range(values.shape[2]))
@@ -188,20 +186,16 @@ def agreement_view(drawn: Drawn) -> View | None:
     return Matrices("agreement", title, about, values, panels, heads, heads, "head", "head", frames=seen.frames)
 
 
-def entropy_view(drawn: Drawn) -> View | None:
+def entropy_view(drawn: Drawn) -> View:
     """Entropy of rows by head."""
-    if "entropy" not in drawn.run.series:
-        return None
     values = drawn.rows(drawn.run.series["entropy"])
     about = "Mean entropy of a row of each head: low where it attends to few keys."
     even = [Level("even attention", Chance(drawn.model.length, drawn.model.causal).entropy)]
     return _curves(drawn, "entropy", "Entropy of attention", about, "nats", values, even, low=True)
 
 
-def moved_view(drawn: Drawn) -> View | None:
+def moved_view(drawn: Drawn) -> View:
     """Distance of patterns from the first record, by head."""
-    if "sketch" not in drawn.run.series:
-        return None
     sketch = drawn.rows(drawn.run.series["sketch"])
     values = np.linalg.norm(sketch - sketch[:1], axis=-1)
     about = "Root mean square distance of each head's rows from those of the first record, known to 10 to 30 %."
@@ -286,18 +280,19 @@ def context_view(run: Run) -> View | None:
 
 def embedding_view(run: Run) -> View | None:
     """Singular values of the token embedding."""
-    values = _table(run, "embedding_values")
-    if values is None:
+    about = "Singular values of the token embedding, less its mean, largest first."
+    labels = "embedding-values", "Embedding: singular values", about, "singular value"
+    return _table_view(run, "embedding_values", labels, "values", lambda k: f"value {k + 1}")
+
+
+def _table_view(run: Run, array: str, labels: tuple[str, str, str, str], what: str, name: Callable[[int], str]) -> View | None:
+    """One curve for each column of an array (records, n); None where there is no such array."""
+    found = run.series.get(array)
+    if found is None or found.ndim != 2 or not found.shape[1]:
         return None
-    names = [f"value {k + 1}" for k in range(values.shape[1])]
-    about = "Singular values of the token embedding, less its mean, largest first." + left_out(len(names), what="values")
-    return curves("embedding-values", "Embedding: singular values", about, "singular value", many_curves(values, names), log=True)
-
-
-def _table(run: Run, name: str) -> np.ndarray | None:
-    """An array (records, n), None where there is none."""
-    found = run.series.get(name)
-    return None if found is None or found.ndim != 2 or not found.shape[1] else np.asarray(found, dtype=float)
+    slot, title, about, axis = labels
+    made = many_curves(np.asarray(found, dtype=float), [name(k) for k in range(found.shape[1])])
+    return curves(slot, title, about + left_out(found.shape[1], what=what), axis, made, log=True)
 
 
 def scores_view(run: Run) -> View | None:
@@ -308,24 +303,18 @@ def scores_view(run: Run) -> View | None:
     tops = np.asarray(found[..., 0], dtype=float)
     heads = [at for at in model_of(run).each() if np.isfinite(tops[:, at[0], at[1]]).any()]
     made = [
-        Curve(f"layer {layer} head {head}", tops[:, layer, head], f"layer {layer}", faint=place >= NAMED)
+        Curve(head_name(layer, head), tops[:, layer, head], f"layer {layer}", faint=place >= NAMED)
         for place, (layer, head) in enumerate(heads[:MOST])
     ]
     about = "Largest singular value of each head's attention scores on the probe, less their mean over keys."
-    return (
-        curves("scores", "Size of scores", about + left_out(len(heads), what="heads"), "singular value", made, log=True)
-        if made
-        else None
-    )
+    about += left_out(len(heads), what="heads")
+    return curves("scores", "Size of scores", about, "singular value", made, log=True) if made else None
 
 
 def groups_view(run: Run, model: Model) -> View | None:
-    values = _table(run, "group_norms")
-    if values is None:
-        return None
-    names = [token_label(model.groups[k]) if k < len(model.groups) else f"group {k}" for k in range(values.shape[1])]
-    about = "Square root of the sum of squares of each group of parameters." + left_out(len(names), what="groups")
-    return curves("groups", "Norms of parameters", about, "norm", many_curves(values, names), log=True)
+    labels = "groups", "Norms of parameters", "Square root of the sum of squares of each group of parameters.", "norm"
+    known = dict(enumerate(map(token_label, model.groups)))
+    return _table_view(run, "group_norms", labels, "groups", lambda k: known.get(k, f"group {k}"))
 
 
 ONE_CURVE = {

@@ -115,7 +115,14 @@ class Watcher:
             return None
         try:
             places = LAST_GAINS if last else GAINS if self.schedule.milestone(step) else 0
-            return self.observer.frame(places) | self._training(loss, last)
+            frame = self.observer.frame(places)
+            nothing = float("nan")
+            return frame | {
+                "train_loss": nothing if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss),
+                "learning_rate": nothing if self.optimizer is None else float(self.optimizer.param_groups[0]["lr"]),
+                # at the end the last gradient was used already
+                "gradient_norm": nothing if last else self.observer.parameters.gradient_norm(),
+            }
         except Exception as error:  # a model that was changed, no memory: the training must go on
             self._stop(step, error)
             return None
@@ -128,12 +135,6 @@ class Watcher:
             self.recorder.record(step, **frame_arrays(frame))
         except Exception as error:  # a full disk, another shape: the training must go on
             self._stop(step, error)
-
-    def _training(self, loss: Any, last: bool) -> dict[str, float]:
-        rate = self.optimizer.param_groups[0]["lr"] if self.optimizer is not None else float("nan")
-        value = float("nan") if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss)
-        norm = float("nan") if last else self.observer.parameters.gradient_norm()  # the last gradient was used already
-        return {"train_loss": value, "learning_rate": float(rate), "gradient_norm": norm}
 
     def _stop(self, step: int, error: Exception) -> None:
         self.problem = f"recording stopped at step {step:,}, training goes on: {message(error)}"
