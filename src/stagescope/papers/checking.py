@@ -117,11 +117,9 @@ def _check_study(study: Study) -> None:
     # Presets and named sweeps set options that exist, because a misspelt one would be ignored; presets that are named exist.
     for preset, values in (*study.presets.items(), *((name, sweep.options) for name, sweep in study.sweeps.items())):
         _check_names(f"option of {study.name} in its preset {preset!r}:", values, study.options.model_fields)
-    named = {"ledger": study.ledger, "tour": study.tour, "sweeps": [sweep.preset for sweep in study.sweeps.values()]}
-    for column, presets in named.items():
-        _check_names(
-            f"preset of {study.name} in its {column}:", presets, {*study.presets, None} if column == "sweeps" else study.presets
-        )
+    swept = [sweep.preset for sweep in study.sweeps.values() if sweep.preset is not None]
+    for column, presets in {"ledger": study.ledger, "tour": study.tour, "sweeps": swept}.items():
+        _check_names(f"preset of {study.name} in its {column}:", presets, study.presets)
     if study.play is not None:
         _check_play(study, study.play)
 

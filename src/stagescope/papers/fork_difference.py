@@ -99,7 +99,11 @@ def fork_difference(parent: Run | str | Path, fork: Run | str | Path) -> ForkDif
     steps = made.series["step"] if "step" in made.series else made.series["t"]
     at = float(made.time[np.searchsorted(steps, dynamics["at"])])
     parted = float(here[frames[beyond[0]]]) if len(beyond) else None
-    return ForkDifference(clock, at, here[frames], distance, relative, parted, loss, _events(run, made, clock))
+    events = {}
+    if run.clock == clock:
+        before, after = reading(run).told_stages.events, reading(made).told_stages.events
+        events = {name: (before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after))}
+    return ForkDifference(clock, at, here[frames], distance, relative, parted, loss, events)
 
 
 def _apart(run: Run, made: Run, frames: np.ndarray, place: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -112,11 +116,3 @@ def _apart(run: Run, made: Run, frames: np.ndarray, place: np.ndarray, later: np
             apart[i] += float(np.sum((new[frame] - between) ** 2))
             length[i] += float(np.sum(between**2))
     return np.sqrt(apart), np.sqrt(length)
-
-
-def _events(run: Run, made: Run, clock: str) -> dict[str, tuple[float | None, float | None]]:
-    """Events of both; none where their clocks differ."""
-    if run.clock != clock:
-        return {}
-    there, here = reading(run).told_stages.events, reading(made).told_stages.events
-    return {name: (there.get(name), here.get(name)) for name in dict.fromkeys((*there, *here))}
