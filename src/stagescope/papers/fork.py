@@ -147,7 +147,26 @@ def fork(
     for sentence in differences(dict(run.provenance.get("environment") or {}), law) if run.path else ():
         warnings.warn(sentence, stacklevel=3)
     frame, notes = frame_at(run, at)
-    moved, more = _dynamics(run, law, frame, changes or {}, tuple(freeze), (until, steps), (perturb, along))
+    before: Dynamics = build(run.spec["dynamics"])
+    place = float(run.step[frame] if "step" in run.series else run.t[frame])
+    ended = float(getattr(before, "steps", None) or run.spec["until"])
+    while isinstance(before, Forked) and place <= before.at:
+        before, ended = before.before, before.ends
+    after, more = changed(run, before.in_force(math.inf), changes or {}, place)
+    after, frozen = _ending(after, place, until, steps, float(run.spec["until"] or 0)), tuple(freeze)
+    for name in frozen:
+        if name not in run.params:
+            raise unknown("parameter block to freeze", name, run.params)
+    rates = {**after.rates, **dict.fromkeys(frozen, 0.0)}
+    if frozen and not any(rates.get(name, 1.0) for name in run.params):
+        raise InputError(f"nothing moves with {', '.join(frozen)} frozen; leave out a block")
+    after = after.model_copy(update={"rates": rates})
+    parts: Any = {"before": before, "after": after, "at": place, "ends": ended, "parent": digest(run.spec)}
+    if perturb is None:
+        moved = Forked(**parts)
+    else:
+        moved = Pushed(**parts, perturb=perturb, along=along)
+        more.append(_push_note(run, law, frame, after, perturb, along))
     ends = until if until is not None or moved.steps is not None else float(run.spec["until"])
     record = _record(build(run.spec["record"]), moved, ends)
     for sentence in (*notes, *more):
@@ -194,40 +213,8 @@ def _clock_and_value(run: Run, at: str | float) -> tuple[str, float]:
     return clock, value
 
 
-def _dynamics(
-    run: Run,
-    law: Field,
-    frame: int,
-    changes: Mapping[str, Any],
-    freeze: tuple[str, ...],
-    end: tuple[float | None, int | None],
-    push: tuple[float | None, int],
-) -> tuple[Forked, list[str]]:
-    """The motion of the new run, and notes on it."""
-    before: Dynamics = build(run.spec["dynamics"])
-    stepped = "step" in run.series
-    at = float(run.step[frame] if stepped else run.t[frame])
-    ends = float(getattr(before, "steps", None) or run.spec["until"])
-    while isinstance(before, Forked) and at <= before.at:
-        before, ends = before.before, before.ends
-    after, notes = changed(run, before.in_force(math.inf), changes, at)
-    after = _ending(after, at, end, float(run.spec["until"] or 0))
-    for name in freeze:
-        if name not in run.params:
-            raise unknown("parameter block to freeze", name, run.params)
-    rates = {**after.rates, **dict.fromkeys(freeze, 0.0)}
-    if freeze and not any(rates.get(name, 1.0) for name in run.params):
-        raise InputError(f"nothing moves with {', '.join(freeze)} frozen; leave out a block")
-    after = after.model_copy(update={"rates": rates})
-    parts: Any = {"before": before, "after": after, "at": at, "ends": ends, "parent": digest(run.spec)}
-    if push[0] is None:
-        return Forked(**parts), notes
-    return Pushed(**parts, perturb=push[0], along=push[1]), [*notes, _push_note(run, law, frame, after, push)]
-
-
-def _ending(after: Dynamics, at: float, end: tuple[float | None, int | None], usual: float) -> Dynamics:
+def _ending(after: Dynamics, at: float, until: float | None, steps: int | None, usual: float) -> Dynamics:
     """The motion with its end, which must come after the fork."""
-    until, steps = end
     if isinstance(after, Descent):
         if until is not None:
             raise InputError(f"until is {until:g}, but this run counts steps; give --steps, those before the fork counted")
@@ -242,10 +229,9 @@ def _ending(after: Dynamics, at: float, end: tuple[float | None, int | None], us
     return after
 
 
-def _push_note(run: Run, law: Field, frame: int, after: Dynamics, push: tuple[float | None, int]) -> str:
+def _push_note(run: Run, law: Field, frame: int, after: Dynamics, size: float, along: int) -> str:
     """How fast the direction of a push grows; directions that cannot be used are refused before the run begins."""
-    size, along = push
-    if size is None or not math.isfinite(size) or size == 0:
+    if not math.isfinite(size) or size == 0:
         raise InputError(f"perturb is {size}, but a push has a length other than 0")
     params = {name: run.params[name][frame] for name in (law.axes or run.params)}
     layout = Layout.of(params)

@@ -117,7 +117,8 @@ def provenance(run: Run) -> dict[str, Any]:
 def _run(run: Run) -> list[tuple[str, str]]:
     last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "none"
     clock = "flow time: the sum of step sizes" if run.clock == "t" else "steps: this optimiser has no flow time"
-    field, dynamics = run.spec["field"], run.spec["dynamics"]
+    field, dynamics = run.spec["field"], run.spec["dynamics"] or {}
+    settings = {name: value for name, value in dynamics.items() if name != "type" and value not in ({}, None)}
     rows = [
         ("status", run.status + (f": {run.reason}" if run.reason else "")),
         ("frames", f"{run.frames:,}, the last at {last}"),
@@ -125,7 +126,7 @@ def _run(run: Run) -> list[tuple[str, str]]:
         ("seed", "not known" if run.seed is None else str(run.seed)),
         ("digest of the settings", run.config_digest),
         *([("source", _source(run.spec["source"]))] if field is None else [("model", str(field.get("name", field["type"])))]),
-        *([] if dynamics is None else [("dynamics", _brief(dynamics))]),
+        ("dynamics", f"{dynamics.get('type', '')} {json.dumps(settings) if settings else ''}".strip()),
         ("parameters", ", ".join(f"{name} {'x'.join(map(str, run.params[name].shape[1:])) or '1'}" for name in run.params)),
     ]
     rows = [(name, value) for name, value in rows if value]
@@ -157,11 +158,6 @@ def _source(source: Mapping[str, Any]) -> str:
         return {"watched": "training watched by ss.watch", "checkpoints": "checkpoints of a folder"}[source["kind"]]
     rest = {name: _local(value) for name, value in source.items() if name != "kind"}
     return f"{source['kind']} recorded elsewhere" + (f" {json.dumps(rest)}" if rest else "")
-
-
-def _brief(described: Any) -> str:
-    kept = {name: value for name, value in described.items() if name != "type" and value not in ({}, None)}
-    return f"{described['type']} {json.dumps(kept)}" if kept else str(described["type"])
 
 
 def _local(value: Any) -> Any:

@@ -127,8 +127,18 @@ def text(found: Portrait) -> str:
         heads = ("verdict", "claim", "predicted", "measured", "tolerance", "reason")
         lines += ["", "## Ledger", "", found.ledger.summary(), "", *_table(heads, rows)]
         lines += [line for remark in found.ledger.remarks() for line in ("", _inline(remark))]
-    if found.prediction is not None:
-        lines += _predicted(found)
+    if found.prediction is not None:  # the events of the saddle path beside those of the run
+        rows = [
+            (
+                row["name"],
+                _number(row["t"]),
+                "" if row["t"] is None else span_text(row["low"], row["high"], " to "),
+                _number(row["measured"]),
+                row["said"],
+            )
+            for row in predicted_events(found.prediction, found.stages, found.run)
+        ]
+        lines += ["", "## Predicted from the start", "", *_table(("event", "predicted", "interval", "measured", ""), rows)]
     if found.ladder is not None and len(found.ladder):
         heads = ("rung", found.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
         lines += ["", "## Saddle ladder", "", *_table(heads, [_rung(rung) for rung in found.ladder])]
@@ -156,23 +166,6 @@ def _stages(found: Stages) -> list[str]:
         ]
         lines += ["", "## Transitions", "", *_table(("curve", found.clock, "95 % interval", "changes by"), steps)]
     return lines
-
-
-def _predicted(found: Portrait) -> list[str]:
-    """The events of the saddle path beside those of the run."""
-    assert found.prediction is not None
-    made = predicted_events(found.prediction, found.stages, found.run)
-    rows = [
-        (
-            row["name"],
-            _number(row["t"]),
-            "" if row["t"] is None else span_text(row["low"], row["high"], " to "),
-            _number(row["measured"]),
-            row["said"],
-        )
-        for row in made
-    ]
-    return ["", "## Predicted from the start", "", *_table(("event", "predicted", "interval", "measured", ""), rows)]
 
 
 def _rung(rung: Rung) -> tuple[str, ...]:
