@@ -66,8 +66,11 @@ class Line:
         inside = [each for each in applies if each["in_regime"]]
         seen = Counter(each["verdict"] for each in inside)
         counts = (len(applies), len(inside), seen["confirmed"], seen["violated"], seen["inconclusive"])
-        nulls = tuple(NullCounts.of(null.name, _of_null(claim, null.name, draws)) for null in claim.nulls)
-        return cls(claim.tag, claim.kind, claim.rules, claim.cost, *counts, nulls)
+        nulls = []
+        for null in claim.nulls:
+            drawn = (draw for draw in draws if draw["role"] == "null" and draw["family"] == null.name)
+            nulls.append(NullCounts.of(null.name, _verdicts(claim, drawn)))
+        return cls(claim.tag, claim.kind, claim.rules, claim.cost, *counts, tuple(nulls))
 
     def nulls_total(self, what: str) -> int:
         """A count over all nulls of the claim."""
@@ -91,10 +94,6 @@ class Line:
         if not self.in_regime or decided < BARS.decided * self.in_regime:
             found.append(f"decided on {decided} of {self.in_regime} inputs in regime")
         return found
-
-
-def _of_null(claim: Claim, name: str, draws: Iterable[Draw]) -> list[Mapping[str, Any]]:
-    return _verdicts(claim, (draw for draw in draws if draw["role"] == "null" and draw["family"] == name))
 
 
 def _verdicts(claim: Claim, draws: Iterable[Draw]) -> list[Mapping[str, Any]]:

@@ -175,7 +175,12 @@ class Claim:
     def _failed(self, regime: Regime, what: str, error: BaseException) -> Verdict:
         if isinstance(error, StagescopeError):
             return self._row(regime, "inconclusive", f"not computed: {message(error)}")
-        why = f"{what} raised {type(error).__name__}: {message(error)}{_place(error)}"
+        # Where it was raised: the file by its last name, and the line; that of the claim where the package raised it.
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+        own = [frame for frame in frames if Path(__file__).parents[1] not in Path(frame.filename).parents]
+        frames = own or frames
+        place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+        why = f"{what} raised {type(error).__name__}: {message(error)}{place}"
         return self._row(regime, "inconclusive", why, error=type(error).__name__)
 
     def _decide(self, run: Run, evidence: Any, regime: Regime) -> Verdict:
@@ -188,8 +193,11 @@ class Claim:
         found = self._returned("compare", self.compare(evidence), Comparison)
         if found.holds is None:
             return self._row(regime, "inconclusive", found.reason, found)
-        if (why := _not_finite(found)) is not None:
-            return self._row(regime, "inconclusive", f"{why} ({found.reason})", found)
+        for name in ("predicted", "measured"):
+            value = getattr(found, name)
+            if isinstance(value, float) and not math.isfinite(value):
+                why = f"the {name} number is {value}, which decides nothing ({found.reason})"
+                return self._row(regime, "inconclusive", why, found)
         return self._row(regime, "confirmed" if found.holds else "violated", found.reason, found)
 
     def _outside(self, evidence: Any, regime: Regime) -> Verdict:
@@ -236,29 +244,10 @@ def claim(
     regime: Callable[[Any], Regime],
     compare: Callable[[Any], Comparison],
     *shown: str,
-    kind: Sort | None = None,
-    null: Inputs | tuple[Inputs, ...] = (),
     **more: Any,
 ) -> Claim:
     """One row in the table of a paper's claims: tag, statement, regime, comparison, where in a run it is shown, kind, nulls."""
-    return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown, kind=kind, null=null, **more)
-
-
-def _place(error: BaseException) -> str:
-    """Where an error was raised: the file by its last name, and the line; that of the claim where the package raised it."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    own = [frame for frame in frames if Path(__file__).parents[1] not in Path(frame.filename).parents]
-    frames = own or frames
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-
-
-def _not_finite(found: Comparison) -> str | None:
-    """Which of the two numbers is not finite and therefore decides nothing; None where both are finite, or words."""
-    for name in ("predicted", "measured"):
-        value = getattr(found, name)
-        if isinstance(value, float) and not math.isfinite(value):
-            return f"the {name} number is {value}, which decides nothing"
-    return None
+    return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown, **more)
 
 
 def _unfinished(run: Run) -> str:

@@ -87,7 +87,7 @@ class Regime:
 
     def __post_init__(self) -> None:
         _check_text("sentence of a Regime", self.sentence)
-        object.__setattr__(self, "holds", _truth("holds", self.holds))
+        object.__setattr__(self, "holds", _truth(self.holds))
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Comparison:
         if self.unit is not None:
             _check_text("unit of a Comparison", self.unit)
         if self.holds is not None:
-            object.__setattr__(self, "holds", _truth("holds", self.holds))
+            object.__setattr__(self, "holds", _truth(self.holds))
         for name in ("predicted", "measured", "tolerance", "predicted_error", "measured_error"):
             object.__setattr__(self, name, _plain(name, getattr(self, name)))
 
@@ -240,10 +240,10 @@ def _check_text(what: str, value: Any) -> None:
         raise TypeError(f"the {what} is {value!r}; give a text")
 
 
-def _truth(name: str, value: Any) -> bool:
+def _truth(value: Any) -> bool:
     """A boolean, also one of NumPy or JAX."""
     if isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}; give True or False")
+        raise TypeError(f"holds is {value!r}; give True or False")
     return bool(value)
 
 

@@ -2,8 +2,8 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.claim import Claim, Elsewhere, Outcome, Verdict
@@ -119,26 +119,33 @@ class Ledger:
         A group is violated where one of its claims is, and otherwise has the first of the verdicts confirmed, inconclusive,
         not applicable that one of them has.
         """
-        return _counts(self.verdicts)
+        groups: dict[str, list[Outcome]] = {}
+        for place, row in enumerate(self.verdicts):
+            groups.setdefault(row.group or f"{place}", []).append(row.verdict)
+        return Counter(min(found, key=_RANK.index) for found in groups.values())
 
     def summary(self) -> str:
-        """How many groups of predictions and patterns have each verdict, in words."""
-        return _summary(self.verdicts)
+        """How many groups of predictions and patterns have each verdict; the unit is said where a group has several claims."""
+        counts, claims = self.counts(), len(self.verdicts)
+        said = ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
+        groups = f"{counts.total()} group{'' if counts.total() == 1 else 's'}"
+        return said + (f" ({groups} of {claims} claims)" if claims > counts.total() else "")
 
     def remarks(self) -> tuple[str, ...]:
         """What a reader must know of the claims themselves, one sentence each."""
         broken = [row.tag for row in self.verdicts if row.error is not None]
         plain = sum(not row.calibrated for row in self.verdicts)
-        found = (
-            [f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}"] if broken else []
-        )
+        found = []
+        if broken:
+            found.append(f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}")
         if self.counts().total() < len(self.verdicts):
             found.append("claims that rest on one measurement are a group, and count as one")
         if plain:
             found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
-        beside = [row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict]
+        beside = tuple(row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict)
         if beside:
-            found.append(f"claims that this run cannot decide, with other options: {_summary(beside)}")
+            decided = replace(self, verdicts=beside).summary()
+            found.append(f"claims that this run cannot decide, with other options: {decided}")
         places: dict[str, list[str]] = {}
         for row in self.verdicts:
             if row.elsewhere is not None and row.elsewhere.verdict is None:
@@ -153,21 +160,6 @@ class Ledger:
 
     def __str__(self) -> str:
         return self.text().plain
-
-
-def _counts(rows: Iterable[Verdict]) -> Counter[Outcome]:
-    groups: dict[str, list[Outcome]] = {}
-    for place, row in enumerate(rows):
-        groups.setdefault(row.group or f"{place}", []).append(row.verdict)
-    return Counter(min(found, key=_RANK.index) for found in groups.values())
-
-
-def _summary(rows: Sequence[Verdict]) -> str:
-    """How many groups have each verdict; the unit is said where a group has several claims."""
-    counts, claims = _counts(rows), len(rows)
-    said = ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
-    groups = f"{counts.total()} group{'' if counts.total() == 1 else 's'}"
-    return said + (f" ({groups} of {claims} claims)" if claims > counts.total() else "")
 
 
 def _numbers(row: Verdict) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stagescope.diagrams.ink import draw_curves, draw_maps
-from stagescope.diagrams.numbers import Selection, boundary_line, find_boundary, numbers, select
+from stagescope.diagrams.numbers import boundary_line, find_boundary, numbers, select
 from stagescope.diagrams.page import diagram_page
 from stagescope.errors import InputError
 from stagescope.markup import block, note, title
@@ -86,7 +86,10 @@ def diagram(
     folder = found.folder / "diagrams" if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder for the figures")
-    stem = folder / stem_of(chosen)
+    # A name for files that says what they show, safe on every file system.
+    axes = chosen.x if chosen.y is None else f"{chosen.x}-{chosen.y}"
+    cut = "".join(f"-{name}={value}" for name, value in chosen.at.items())
+    stem = folder / "".join(c if c.isalnum() or c in "-_=" else "_" for c in f"{chosen.color}-over-{axes}{cut}")[:120]
     for kind in (*FORMATS, "json"):
         check_replaceable(stem.with_suffix(f".{kind}"))
     drawn = {"made": MARK, **numbers(found, chosen)}
@@ -98,18 +101,8 @@ def diagram(
         target = html_target(folder / "diagram.html" if page is None else Path(page))
         publish(stem.with_suffix(".json"), (json.dumps(drawn, indent=1, allow_nan=False) + "\n").encode())
         save(lambda: draw_curves(drawn) if y is None else draw_maps(drawn), stem)
-        publish(target, diagram_page(found, chosen, _common(drawn)).encode())
+        # The line of all panels, None where they differ: the page shows one for every cut.
+        shown = [panel.get("boundary") for panel in drawn["panels"]]
+        common = shown[0] if all(line == shown[0] for line in shown) else None
+        publish(target, diagram_page(found, chosen, common).encode())
     return Diagram(stem.with_suffix(".png"), target, drawn, tuple(drawn["notes"]))
-
-
-def _common(drawn: Numbers) -> dict[str, Any] | None:
-    """The line of all panels, None where they differ: the page shows one for every cut."""
-    lines = [panel.get("boundary") for panel in drawn["panels"]]
-    return lines[0] if all(line == lines[0] for line in lines) else None
-
-
-def stem_of(chosen: Selection) -> str:
-    """A name for files that says what they show, safe on every file system."""
-    axes = chosen.x if chosen.y is None else f"{chosen.x}-{chosen.y}"
-    cut = "".join(f"-{name}={value}" for name, value in chosen.at.items())
-    return "".join(c if c.isalnum() or c in "-_=" else "_" for c in f"{chosen.color}-over-{axes}{cut}")[:120]

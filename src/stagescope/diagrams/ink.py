@@ -131,11 +131,11 @@ def colors_of(numbers: Numbers) -> Colors:
     return NameColors(numbers["categories"]) if numbers["kind"] == "word" else NumberColors(scaled_values(numbers))
 
 
-def ticks(axes: "Axes", axis: Any, ruler: Ruler, letter: str, length: float) -> None:
+def ticks(axes: "Axes", ruler: Ruler, letter: str, length: float) -> None:
     """Ticks at the values of the grid where their labels fit into `length` inches; else at round numbers or powers of ten."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-    values = ruler.scale.values
+    values, axis = ruler.scale.values, getattr(axes, f"{letter}axis")
     if ruler.log:
         getattr(axes, f"set_{letter}scale")("log")
     getattr(axes, f"set_{letter}lim")(*map(ruler.on_axis, ruler.reach))
@@ -145,7 +145,10 @@ def ticks(axes: "Axes", axis: Any, ruler: Ruler, letter: str, length: float) -> 
     inches = [(ruler.place(value) - first) / (last - first) * length for value in values]
     turned = letter == "x" and named and max(map(len, texts)) > 6
     rooms = [LETTER * len(text) + 0.08 if letter == "x" and not turned else LINE for text in texts]
-    kept = _apart(inches, rooms)
+    kept: list[int] = []  # labels to write, from the first on, so that none touches the one before
+    for i, (place, room) in enumerate(zip(inches, rooms, strict=True)):
+        if not kept or place - inches[kept[-1]] >= (room + rooms[kept[-1]]) / 2:
+            kept.append(i)
     if not named and not ruler.ordinal and (len(values) > 12 or len(kept) < len(values)):
         if ruler.log:
             marks = ValueScale([ruler.on_axis(first), ruler.on_axis(last)]).marks(max(2, int(length / 0.5)))
@@ -159,15 +162,6 @@ def ticks(axes: "Axes", axis: Any, ruler: Ruler, letter: str, length: float) -> 
     axis.set_minor_formatter(NullFormatter())
     if turned:
         axis.set_tick_params(rotation=30)
-
-
-def _apart(places: Sequence[float], rooms: Sequence[float]) -> list[int]:
-    """Which labels to write, from the first on, so that none touches the one before."""
-    kept: list[int] = []
-    for i, (place, room) in enumerate(zip(places, rooms, strict=True)):
-        if not kept or place - places[kept[-1]] >= (room + rooms[kept[-1]]) / 2:
-            kept.append(i)
-    return kept
 
 
 def present(numbers: Numbers) -> dict[str, str]:
@@ -204,8 +198,8 @@ def draw_maps(numbers: Numbers) -> "Drawing":
             places = [[math.nan if v is None else ruler.place_on_axis(v) for v in values] for ruler, values in ends]
             for color, width in (("white", 3.6), (INK, 1.6)):
                 axes.plot(*places, color=color, lw=width, zorder=4)
-        ticks(axes, axes.xaxis, x, "x", inside[0])
-        ticks(axes, axes.yaxis, y, "y", inside[1])
+        ticks(axes, x, "x", inside[0])
+        ticks(axes, y, "y", inside[1])
         axes.set_title(at_text(panel["at"]) if len(panels) > 1 else "")
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)
@@ -341,7 +335,7 @@ def draw_curves(numbers: Numbers) -> "Drawing":
         _share_dots(axes, numbers, names, x)
     else:
         _value_curves(axes, numbers, x)
-    ticks(axes, axes.xaxis, x, "x", 3.0 if words else 4.6)
+    ticks(axes, x, "x", 3.0 if words else 4.6)
     axes.set_xlabel(axis_name(numbers["x"]))
     handles = axes.get_legend_handles_labels()[0]
     if handles:
@@ -372,8 +366,11 @@ def _value_curves(axes: "Axes", numbers: Numbers, x: Ruler) -> None:
         if len(panels) > 1:
             axes.plot([], [], "o-", ms=3, color=color, label=at_text(panel["at"]))
         for kinds, lanes, first, step in ((ABOVE, above, 1 - share / 2, -share), (BELOW, below, share / 2, share)):
-            if panel in lanes:
-                _lane(axes, cells, across, color, kinds, first + step * lanes.index(panel))
+            for kind in kinds if panel in lanes else ():
+                chosen = across[[state(cell) == kind for cell in cells]]
+                place = np.full(len(chosen), first + step * lanes.index(panel))
+                across_lane = axes.get_xaxis_transform()
+                axes.plot(chosen, place, MARKS[kind], color=color, ms=5, mfc="none", transform=across_lane, zorder=4)
     if any(cell["interval"] for cell in all_cells(numbers)):
         said = f"{numbers['confidence']:.0%} bootstrap interval of the median"
         axes.fill_between([], [], color=GREY, alpha=0.3, lw=0, label=said)
@@ -427,15 +424,6 @@ def _curve(
         axes.fill_between(across, low, high, color=color, alpha=0.18, lw=0, zorder=1)
     else:
         axes.vlines(across, low, high, color=color, alpha=0.5, lw=3, zorder=1)
-
-
-def _lane(
-    axes: "Axes", cells: Sequence[Mapping[str, Any]], across: np.ndarray, color: str, kinds: Sequence[str], height: float
-) -> None:
-    for kind in kinds:
-        chosen = across[[state(cell) == kind for cell in cells]]
-        place = np.full(len(chosen), height)
-        axes.plot(chosen, place, MARKS[kind], color=color, ms=5, mfc="none", transform=axes.get_xaxis_transform(), zorder=4)
 
 
 def _share_dots(axes: "Axes", numbers: Numbers, labels: Sequence[str], x: Ruler) -> None:

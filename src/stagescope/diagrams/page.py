@@ -167,7 +167,11 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
     """What counts of every row: numbers with NaN for none, or numbers of words with -1; why there is none; and what cells say."""
     cells, readings = list(sweep.cells.values()), [column.reading(row) for row in sweep.rows]
     values = [reading.value for reading in readings]
-    lacking = np.array([_why(column, row, reading.lack, whys) for row, reading in zip(sweep.rows, readings, strict=True)], int)
+    lacking = np.zeros(len(readings), int)  # numbers of the reasons why rows have no value
+    for i, (row, reading) in enumerate(zip(sweep.rows, readings, strict=True)):
+        if reading.lack is not None:
+            why = reading.lack, lack_text(reading.lack, known_until(column, [row]), none_word(column))
+            lacking[i] = whys.setdefault(why, len(whys))
     found: dict[str, Any] = {
         "name": label(column.name),
         "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
@@ -181,13 +185,6 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
     codes = np.array([places.get(value, -1) for value in values], int)
     said = statistics(column, cells, {str(value): i for value, i in places.items()}, blocks)
     return found | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": said}
-
-
-def _why(column: Column, row: Row, lack: str | None, whys: dict[Why, int]) -> int:
-    """The number of the reason why a row has no value; 0 where it has one."""
-    if lack is None:
-        return 0
-    return whys.setdefault((lack, lack_text(lack, known_until(column, [row]), none_word(column))), len(whys))
 
 
 def _run(row: dict[str, Any]) -> str:

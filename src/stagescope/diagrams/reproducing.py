@@ -9,7 +9,7 @@ from stagescope.papers.registry import study
 from stagescope.progress import progress_for
 from stagescope.sweeping.engine import sweep as compute
 from stagescope.sweeping.table import load_sweep
-from stagescope.views.figure import Figure, chosen, store
+from stagescope.views.figure import chosen, store
 from stagescope.views.figure import reproduce as draw
 
 
@@ -50,7 +50,12 @@ def reproduce(
         raise InputError(f"--sweep is for a figure of a sweep, named with --figure; {paper} has: {of or 'none'}")
     made = []
     for each in asked:
-        made.append(_made(paper, each, out, sweep, progress))
+        if each.sweep is None:
+            with progress_for(progress) as bar:
+                made.append(draw(each, out, bar))
+        else:
+            table = load_sweep(sweep) if sweep else compute(paper, each.sweep, out=out / f"sweep{each.name}", progress=progress)
+            made.append(store(each, each.compute(table), out))
         said(f"{made[-1].with_suffix('')}.{{pdf,svg,png,json}}: {each.title}")
     if figure is not None:
         return made
@@ -63,12 +68,3 @@ def reproduce(
         if each not in asked:
             said(f"left out: figure {name} ({each.title}), {each.lacking or f'{each.cost}; add --full to make it'}")
     return made
-
-
-def _made(paper: str, figure: Figure, out: Path, sweep: str | Path | None, progress: bool | None) -> Path:
-    """Compute and draw a figure; one of a sweep from its table."""
-    if figure.sweep is None:
-        with progress_for(progress) as bar:
-            return draw(figure, out, bar)
-    table = load_sweep(sweep) if sweep else compute(paper, figure.sweep, out=out / f"sweep{figure.name}", progress=progress)
-    return store(figure, figure.compute(table), out)

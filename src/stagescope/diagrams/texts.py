@@ -15,14 +15,12 @@ START_PARTS = ("events", "starts")
 """Parts of a row whose times are moments: one at 0 had come before the run began."""
 
 
-def ends_of(rows: Iterable[Row]) -> Ends:
-    """Where runs ended, on their clocks; rows without an end or a clock are left out."""
-    return joined({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
-
-
 def known_until(column: Column, rows: Iterable[Row]) -> Ends:
     """Up to where times of a column are known: where the runs ended, or the column's own horizon."""
-    return ends_of(rows) if column.horizon is None else {"t": [column.horizon] * 2}
+    if column.horizon is not None:
+        return {"t": [column.horizon] * 2}
+    # Rows without an end or a clock are left out.
+    return joined({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
 
 
 def joined(ends: Iterable[Ends]) -> Ends:

@@ -1,7 +1,7 @@
 """A critical point followed over a number that its loss depends on: the branch, its folds, and where rates cross."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, combinations
 from typing import Any
@@ -66,7 +66,7 @@ class Crossing:
     what: str
 
     def json(self) -> dict[str, Any]:
-        return {"value": self.value, "loss": self.loss, "kind": self.kind, "what": self.what}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -251,23 +251,24 @@ class Tracked:
 
     @property
     def points(self) -> tuple[BranchPoint, ...]:
-        return tuple(self._point(i) for i in range(len(self.spots)))
-
-    def _point(self, i: int) -> BranchPoint:
-        spot = self.spots[i]
-        growing = self.signs[""][i] > 0
-        opened = {name: _fastest(modes[i].rates, self.zero[i]) for name, modes in self.outside.items()}
-        inner = _fastest(self.inside[i].rates[growing], 0.0)
-        rates = tuple(sorted(chain.from_iterable(opened.values()), reverse=True)) if opened else inner
-        return BranchPoint(
-            value=spot.value,
-            loss=self.zeros.loss(spot.vector, spot.value),
-            index=int(np.sum(growing)),
-            rates=rates,
-            openings=opened,
-            measures=self.zeros.measures(spot.vector, spot.value),
-            params=self.zeros.params(spot.vector, spot.value),
-        )
+        points = []
+        for i, spot in enumerate(self.spots):
+            growing, place = self.signs[""][i] > 0, (spot.vector, spot.value)
+            opened = {name: _fastest(modes[i].rates, self.zero[i]) for name, modes in self.outside.items()}
+            inner = _fastest(self.inside[i].rates[growing], 0.0)
+            rates = tuple(sorted(chain.from_iterable(opened.values()), reverse=True)) if opened else inner
+            points.append(
+                BranchPoint(
+                    value=spot.value,
+                    loss=self.zeros.loss(*place),
+                    index=int(np.sum(growing)),
+                    rates=rates,
+                    openings=opened,
+                    measures=self.zeros.measures(*place),
+                    params=self.zeros.params(*place),
+                )
+            )
+        return tuple(points)
 
 
 def _fastest(rates: np.ndarray, zero: float) -> tuple[float, ...]:
@@ -302,10 +303,20 @@ def follow(zeros: Zeros, start: np.ndarray, value: float, low: float, high: floa
     steps = [spot.step for spot in down[-2::-1]]
     back = [replace(spot, tangent=-spot.tangent, step=step) for spot, step in zip(down[:0:-1], steps, strict=True)]
     tracked = Tracked(zeros, [*back, *up])
-    folds = list(_folds(follower, tracked))
-    found = [*_zeros_inside(follower, tracked, folds), *_zeros_outside(follower, tracked), *_orders(follower, tracked)]
+    folds = []  # where the value turns back along the branch, by more than rounding
+    for _, at, following in _pairs(tracked):
+        if at.tangent[-1] * following.tangent[-1] < 0:
+            spot = follower.located(at, following, lambda spot: float(spot.tangent[-1]))
+            if max(abs(spot.value - at.value), abs(spot.value - following.value)) > RULE.level * follower.span:
+                folds.append(_place(follower, spot, "fold", "the branch turns back"))
+    kept: list[Crossing] = []  # crossings of equal rates at one place are one
+    close = SAME * follower.span
+    for each in (*_zeros(follower, tracked, folds), *_orders(follower, tracked)):
+        same = (old for old in kept if (old.kind, old.what) == (each.kind, each.what))
+        if not any(abs(each.value - old.value) <= close and abs(each.loss - old.loss) <= close for old in same):
+            kept.append(each)
     notes = dict.fromkeys(note for note in (ended, stopped, FAMILY if follower.family else "") if note)
-    return Branch(tracked.points, tuple(folds), tuple(_distinct(found, SAME * follower.span)), tuple(notes))
+    return Branch(tracked.points, tuple(folds), tuple(kept), tuple(notes))
 
 
 def _pairs(tracked: Tracked) -> Iterator[tuple[int, Spot, Spot]]:
@@ -317,39 +328,23 @@ def _place(follower: Follower, spot: Spot, kind: str, what: str) -> Crossing:
     return Crossing(spot.value, follower.zeros.loss(spot.vector, spot.value), kind, what)
 
 
-def _folds(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
-    """Where the value turns back along the branch, by more than rounding."""
-    for _, at, following in _pairs(tracked):
-        if at.tangent[-1] * following.tangent[-1] < 0:
-            spot = follower.located(at, following, lambda spot: float(spot.tangent[-1]))
-            if max(abs(spot.value - at.value), abs(spot.value - following.value)) > RULE.level * follower.span:
-                yield _place(follower, spot, "fold", "the branch turns back")
-
-
-def _zeros_inside(follower: Follower, tracked: Tracked, folds: list[Crossing]) -> Iterator[Crossing]:
-    """Where a rate inside the model is zero, folds left out: there one always is."""
-    for i, at, following in _pairs(tracked):
-        for mode in np.flatnonzero(tracked.signs[""][i] * tracked.signs[""][i + 1] < 0):
-            rate = _rate(tracked.inside[i], tracked.inside[i + 1], int(mode), lambda spot: inside(follower.zeros, spot))
-            spot = follower.located(at, following, rate)
-            if abs(rate(spot)) > SMALL * max(abs(rate(at)), abs(rate(following))):
-                continue  # two rates that do not cross
-            if all(abs(spot.value - fold.value) > SAME * follower.span for fold in folds):
-                yield _place(follower, spot, "bifurcation", "a rate inside the model is zero")
-
-
-def _zeros_outside(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
-    for name, modes in tracked.outside.items():
+def _zeros(follower: Follower, tracked: Tracked, folds: list[Crossing]) -> Iterator[Crossing]:
+    """Where a rate is zero: one inside the model, folds left out, because there one always is; or one of what opens."""
+    for name, modes in {"": tracked.inside, **tracked.outside}.items():
         for i, at, following in _pairs(tracked):
             for mode in np.flatnonzero(tracked.signs[name][i] * tracked.signs[name][i + 1] < 0):
 
                 def here(spot: Spot, kind: str = name) -> Modes:
-                    return outside(follower.zeros, spot)[kind]
+                    return outside(follower.zeros, spot)[kind] if kind else inside(follower.zeros, spot)
 
                 rate = _rate(modes[i], modes[i + 1], int(mode), here)
                 spot = follower.located(at, following, rate)
-                if abs(rate(spot)) <= SMALL * max(abs(rate(at)), abs(rate(following))):
+                if abs(rate(spot)) > SMALL * max(abs(rate(at)), abs(rate(following))):
+                    continue  # two rates that do not cross
+                if name:
                     yield _place(follower, spot, "opening", f"a rate of {name} is zero")
+                elif all(abs(spot.value - fold.value) > SAME * follower.span for fold in folds):
+                    yield _place(follower, spot, "bifurcation", "a rate inside the model is zero")
 
 
 def _rate(before: Modes, after: Modes, mode: int, here: Callable[[Spot], Modes]) -> Callable[[Spot], float]:
@@ -383,13 +378,3 @@ def _orders(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
 
 def _top(modes: Modes) -> float:
     return float(np.abs(modes.rates).max(initial=0.0))
-
-
-def _distinct(found: list[Crossing], close: float) -> Iterator[Crossing]:
-    """Crossings of equal rates at one place are one."""
-    kept: list[Crossing] = []
-    for each in found:
-        same = (old for old in kept if (old.kind, old.what) == (each.kind, each.what))
-        if not any(abs(each.value - old.value) <= close and abs(each.loss - old.loss) <= close for old in same):
-            kept.append(each)
-            yield each

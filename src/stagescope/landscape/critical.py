@@ -60,10 +60,19 @@ def refine(near: Derivatives, start: np.ndarray, products: float = np.inf, reach
     Steps of a large model are iterated, which stalls where J has many small rates; near a zero the whole Jacobian takes over.
     Where F or J is not finite the search ends with the last point at which they are.
     """
-    if not far_out(near, start):
-        with np.errstate(over="ignore", invalid="ignore"):
-            return _refined(near, start, near.products + products, reach)
-    return start
+    if far_out(near, start):
+        return start
+    until = near.products + products
+    with np.errstate(over="ignore", invalid="ignore"):
+        if near.dense:
+            vector = _search(near, start, _whole_steps, RULE.steps, until, reach)
+        else:
+            vector = _search(near, start, _iterated_steps, RULE.iterated_steps, until, reach)
+            small = RULE.polished < norm(near.velocity(vector)) <= RULE.finish_whole
+            if len(vector) > LARGEST_DENSE or not small:
+                return vector
+            vector = _search(near, vector, _whole_steps, RULE.whole_steps, until)
+        return _polished(near, vector, until) if RULE.polished < norm(near.velocity(vector)) <= RULE.hopeful else vector
 
 
 def far_out(near: Derivatives, vector: np.ndarray) -> bool:
@@ -72,18 +81,6 @@ def far_out(near: Derivatives, vector: np.ndarray) -> bool:
         return True
     with np.errstate(over="ignore", invalid="ignore"):
         return not np.isfinite(norm(near.velocity(vector)))
-
-
-def _refined(near: Derivatives, start: np.ndarray, until: float, reach: float) -> np.ndarray:
-    if near.dense:
-        vector = _search(near, start, _whole_steps, RULE.steps, until, reach)
-    else:
-        vector = _search(near, start, _iterated_steps, RULE.iterated_steps, until, reach)
-        small = RULE.polished < norm(near.velocity(vector)) <= RULE.finish_whole
-        if len(vector) > LARGEST_DENSE or not small:
-            return vector
-        vector = _search(near, vector, _whole_steps, RULE.whole_steps, until)
-    return _polished(near, vector, until) if RULE.polished < norm(near.velocity(vector)) <= RULE.hopeful else vector
 
 
 def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, until: float, reach: float = np.inf) -> np.ndarray:

@@ -45,7 +45,12 @@ class Derivatives:
         if set(names) != set(params):
             raise InputError(f"this model has parameter blocks {names}, got {sorted(params)}")
         self.layout = Layout.of({name: params[name] for name in names})
-        self.rates = _block_rates(self.layout, rates or {})
+        for name, rate in (rates or {}).items():
+            if name not in names:
+                raise unknown("parameter block", name, names)
+            if not (np.isfinite(rate) and rate >= 0):
+                raise InputError(f"rate of {name} is {rate}, but must be finite and >= 0")
+        self.rates = {name: float((rates or {}).get(name, 1.0)) for name in names}
         self.products, self.heard = 0, heard
 
     @property
@@ -246,12 +251,3 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
     jitted = {"velocity": velocity, "jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
     found: dict[str, Any] = {name: jax.jit(function) for name, function in jitted.items()}
     return found | {"series": lambda order: _series(source, layout, rates, order)}
-
-
-def _block_rates(layout: Layout, rates: Mapping[str, float]) -> dict[str, float]:
-    for name, rate in rates.items():
-        if name not in layout.names:
-            raise unknown("parameter block", name, layout.names)
-        if not (np.isfinite(rate) and rate >= 0):
-            raise InputError(f"rate of {name} is {rate}, but must be finite and >= 0")
-    return {name: float(rates.get(name, 1.0)) for name in layout.names}

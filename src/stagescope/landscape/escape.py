@@ -509,9 +509,12 @@ def _drift(visit: Visit) -> dict[str, Any]:
     if visit.run.clock != "t" or not visit.near.dense:
         return facts
     if visit.point.found and visit.point.distance <= FURTHEST:
-        facts = _from_afar(visit, facts)
-        if "law" in facts:
-            return facts
+        try:
+            found = _higher(visit)
+        except (StagescopeError, np.linalg.LinAlgError):
+            found = {}
+        if "law" in found:
+            return found | {"note": f"slow; {_where(visit.point)}, but its law leaves out only {found['remainder']:.2g} of F"}
     here, size = visit.at(visit.frame), LAW.size * visit.length
     try:
         most = 1 if visit.left(here, size)[0] is None else LAW.most_drift
@@ -522,16 +525,6 @@ def _drift(visit: Visit) -> dict[str, Any]:
         return _lawless(law, most, str(facts["note"]))
     note = f"{facts['note']}. The escape is a move by a tenth of the parameters, by the field there to order {law.order}"
     return {"law": "drift", "order": law.order, "note": note} | _left(visit, here, size, law)
-
-
-def _from_afar(visit: Visit, facts: dict[str, Any]) -> dict[str, Any]:
-    try:
-        found = _higher(visit)
-    except (StagescopeError, np.linalg.LinAlgError):
-        return facts
-    if "law" not in found:
-        return facts
-    return found | {"note": f"slow; {_where(visit.point)}, but its law leaves out only {found['remainder']:.2g} of F"}
 
 
 def _lawless(law: LocalLaw, most: int, note: str = "") -> dict[str, Any]:

@@ -176,16 +176,14 @@ class Follower:
                 return [*found[:-1], *([at] if last is None or share == 0 else [replace(at, step=share * step), last])], ""
             found[-1] = replace(at, step=step)
             found.append(following)
-            if len(found) > RULE.loop and self._apart(following, self.first) < step:
+            moved = (following.vector - self.first.vector) / self.length
+            apart = float(norm(np.append(moved, (following.value - self.first.value) / self.span)))
+            if len(found) > RULE.loop and apart < step:
                 return found, CLOSED
             if norm(following.vector) > RULE.far * self.length:
                 return found, f"it runs off to infinity near {following.value:.4g}"
             at, step = following, min(1.5 * step, RULE.longest)
         return found, f"it was given up after {RULE.points} points, at {at.value:.4g}"
-
-    def _apart(self, one: Spot, other: Spot) -> float:
-        moved = np.append((one.vector - other.vector) / self.length, (one.value - other.value) / self.span)
-        return float(norm(moved))
 
     def located(self, at: Spot, following: Spot, sign: Callable[[Spot], float]) -> Spot:
         """Where a function of a point changes its sign between two neighbours: regula falsi along the step (Illinois)."""

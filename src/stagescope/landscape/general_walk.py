@@ -91,10 +91,6 @@ class Tangents:
         length = norm(moved, axis=1)
         return Tangents(self.logs + shift + np.log(length), (moved / length[:, None]) @ law.vectors.T)
 
-    def rates(self, jacobian: np.ndarray) -> np.ndarray:
-        """How fast each grows now."""
-        return np.einsum("ki,ij,kj->k", self.units, jacobian, self.units)
-
     def within(self, basis: np.ndarray) -> "Tangents":
         """The parts in the span of orthonormal columns, as few deviations of falling size with the same sum."""
         parts = self.units @ basis
@@ -188,14 +184,13 @@ class Settled:
 
 @dataclass
 class Moved:
-    """A stretch of the path between two critical points; `joined`: when, how fast and along what the base path was joined."""
+    """A stretch of the path between two critical points."""
 
     time: list[float] = field(default_factory=list)
     points: list[np.ndarray] = field(default_factory=list)
     speeds: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     tops: list[float] = field(default_factory=list)
-    joined: list[tuple[float, float, np.ndarray]] = field(default_factory=list)
     ending: str = ""
 
 
@@ -334,11 +329,9 @@ class Stretch:
                 # The largest deviation becomes a part of the base path.
                 y = between((k + share) / parts, h, ends, velocities)
                 place, self.t = int(np.argmax(self.tangents.logs)), self.t + ((k + share) / parts * h)
-                unit, size = self.tangents.units[place], float(np.exp(self.tangents.logs[place]))
-                rate = float(unit @ self.law.jacobian(y) @ unit)
-                self.made.joined.append((self.t, rate, unit))
+                joined = float(np.exp(self.tangents.logs[place])) * self.tangents.units[place]
                 self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
-                self._begin(y + size * unit)
+                self._begin(y + joined)
                 return True
         return self._moved_to(t, y, velocity, jacobian)
 

@@ -208,10 +208,8 @@ def _rung(visit: Visit, number: int) -> Rung:
     place = {"t": float(visit.run.time[visit.frame]), "residual": point.residual, "distance": point.distance, "loss": point.loss}
     bare = Rung(label=f"{number}", **place, opening=None, rates=())
     rung = replace(bare, **leaving(visit))
-    return replace(rung, label=f"{number} {_kind(visit, rung)}") if rung.near else rung
-
-
-def _kind(visit: Visit, rung: Rung) -> str:
-    """That of the point; degenerate where no rate grows and yet the run leaves, or where the tip of its zeros has an order."""
-    left = visit.point.kind in ("minimum", "sink") and visit.escapes
-    return "degenerate" if left or rung.coefficient is not None else visit.point.kind
+    if not rung.near:
+        return rung
+    # Degenerate where no rate grows and yet the run leaves, or where the tip of its zeros has an order.
+    left = point.kind in ("minimum", "sink") and visit.escapes
+    return replace(rung, label=f"{number} {'degenerate' if left or rung.coefficient is not None else point.kind}")

@@ -323,37 +323,33 @@ class Linearisation:
             return np.zeros_like(forcing)
         if self._whole:
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
-            found = (self._by_modes if self._symmetric else self._by_least_squares)(rate, parts)
+            if self._symmetric:
+                roots: Any = self.near.roots
+                rates, modes = self._modes
+                gaps = np.real(rate) - rates
+                gaps[np.abs(gaps) <= DRIVEN * np.abs(gaps).max()] = np.inf
+                found = roots[:, None] * (modes @ ((modes.T @ (parts / roots[:, None])) / gaps[:, None]))
+            else:
+                system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(parts)) - self.jacobian
+                found = np.linalg.lstsq(system, parts, rcond=DRIVEN)[0]
             left = float(norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
             found = found @ WHOLE
         else:
-            found, left = self._iterated(rate, forcing)
+            from scipy.sparse.linalg import lsmr
+
+            if abs(np.imag(rate)) > SAME * abs(rate):
+                raise StagescopeError(
+                    f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters"
+                )
+            operator, right = self.near.operator(self.point, -1.0, float(np.real(rate))), np.real(forcing)
+            found = lsmr(operator, right, atol=1e-12, btol=1e-12, maxiter=2000)[0]
+            left = float(norm(operator @ found - right))
         if left > 1e-6 * length:  # not solved: a resonance
             raise StagescopeError(
                 f"resonance: the driven rate {np.real(rate):.4g} is itself a rate of this point and is excited, so the second "
                 f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"
             )
         return found
-
-    def _by_modes(self, rate: complex, parts: np.ndarray) -> np.ndarray:
-        roots: Any = self.near.roots
-        rates, modes = self._modes
-        gaps = np.real(rate) - rates
-        gaps[np.abs(gaps) <= DRIVEN * np.abs(gaps).max()] = np.inf
-        return roots[:, None] * (modes @ ((modes.T @ (parts / roots[:, None])) / gaps[:, None]))
-
-    def _by_least_squares(self, rate: complex, parts: np.ndarray) -> np.ndarray:
-        system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(parts)) - self.jacobian
-        return np.linalg.lstsq(system, parts, rcond=DRIVEN)[0]
-
-    def _iterated(self, rate: complex, forcing: np.ndarray) -> tuple[np.ndarray, float]:
-        from scipy.sparse.linalg import lsmr
-
-        if abs(np.imag(rate)) > SAME * abs(rate):
-            raise StagescopeError(f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters")
-        operator, right = self.near.operator(self.point, -1.0, float(np.real(rate))), np.real(forcing)
-        found = lsmr(operator, right, atol=1e-12, btol=1e-12, maxiter=2000)[0]
-        return found, float(norm(operator @ found - right))
 
 
 def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -140,13 +140,13 @@ class SaddlePath:
         return {"events": events, "legs": [leg.json() for leg in self.legs], "notes": list(self.notes)}
 
     def __str__(self) -> str:
-        legs = "\n".join(f"{leg.label:<7} {_span(leg)}  loss {leg.loss:.4f}  {leg.state}" for leg in self.legs)
+        legs = "\n".join(
+            f"{leg.label:<7} {leg.t_in:>9.5g} to {'end' if leg.t_out is None else f'{leg.t_out:.5g}':<9}"
+            f"  loss {leg.loss:.4f}  {leg.state}"
+            for leg in self.legs
+        )
         events = "\n".join(f"{name:<4} {_when(self.events[name])}" for name in self.sequence)
         return "\n".join(part for part in (events, legs, *(f"note: {note}" for note in self.notes)) if part)
-
-
-def _span(leg: Leg) -> str:
-    return f"{leg.t_in:>9.5g} to {'end' if leg.t_out is None else f'{leg.t_out:.5g}':<9}"
 
 
 def _when(event: Predicted) -> str:

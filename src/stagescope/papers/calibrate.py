@@ -4,7 +4,6 @@ Inputs and nulls of the studies of this package are not installed with it: they 
 """
 
 import json
-import multiprocessing
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 import stagescope
 from stagescope.claims.calibration import Calibration
-from stagescope.claims.claim import Claim, Verdict
+from stagescope.claims.claim import Claim
 from stagescope.claims.inputs import Inputs
 from stagescope.claims.own import Claims, claims_digest, forget, own_claims, refuse_taken
 from stagescope.errors import InputError, sentence
@@ -26,6 +25,7 @@ from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
 from stagescope.progress import progress_for
 from stagescope.runs.files import store_errors
+from stagescope.threads import results
 
 Task = tuple[str, str, str, int]
 """Study, role, name of the inputs, seed."""
@@ -66,7 +66,9 @@ def calibrate(
         'own:ends'
     """
     count = {"input": draws, "null": draws if nulls is None else nulls}
-    _check_numbers(draws=(draws, 1), nulls=(count["null"], 1), first=(first, 0), workers=(workers, 1))
+    for what, value, least in (("draws", draws, 1), ("nulls", count["null"], 1), ("first", first, 0), ("workers", workers, 1)):
+        if value < least:
+            raise InputError(f"{what} is {value}; give at least {least}")
     if isinstance(claims, str):
         forget(claims)  # this process may have imported them before they were changed
     else:
@@ -89,20 +91,13 @@ def calibrate(
     left = [task for task in tasks if task not in rows]
     with progress_for(progress) as bar:
         bar.begin(f"draws of {study}", len(left), "draws")
-        for done, row in enumerate(_drawn(left, claims, workers), start=1):
+        for done, (_, row) in enumerate(results(partial(_draw, claims), left, workers), start=1):
             rows[row["study"], row["role"], row["family"], row["seed"]] = row
             if keep is not None:
                 with store_errors(Path(keep)), Path(keep).open("a") as file:
                     file.write(json.dumps(row if digest is None else {**row, "claims": digest}) + "\n")
             bar.update(done)
     return Calibration.of(study, judged, [rows[task] for task in tasks])
-
-
-def _check_numbers(**given: tuple[int, int]) -> None:
-    """Each number with the least that makes sense."""
-    for name, (value, least) in given.items():
-        if value < least:
-            raise InputError(f"{name} is {value}; give at least {least}")
 
 
 def families(study: Study, claims: Sequence[Claim]) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
@@ -181,14 +176,6 @@ def _row(line: str) -> dict[str, Any] | None:
     return row if isinstance(row, dict) and {"study", "role", "family", "seed"} <= row.keys() else None
 
 
-def _drawn(tasks: list[Task], claims: Claims, workers: int) -> Iterator[dict[str, Any]]:
-    if workers == 1:
-        yield from (_draw(claims, task) for task in tasks)
-        return
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap_unordered(partial(_draw, claims), tasks)
-
-
 def _draw(claims: Claims, task: Task) -> dict[str, Any]:
     """The verdicts on one draw; what fails is a row with its reason."""
     name, role, family, seed = task
@@ -201,11 +188,8 @@ def _draw(claims: Claims, task: Task) -> dict[str, Any]:
         if broken := [verdict.reason for verdict in found if verdict.error is not None]:
             row["failed"] = broken[0]
         else:
-            row["verdicts"] = {verdict.tag: _brief(verdict) for verdict in found}
+            names = ("verdict", "in_regime", "rules", "reason")
+            row["verdicts"] = {verdict.tag: {name: getattr(verdict, name) for name in names} for verdict in found}
     except (Exception, SystemExit) as error:  # inputs of the user's own may raise anything
         row["failed"] = sentence(error)
     return {**row, "seconds": time.monotonic() - began}
-
-
-def _brief(verdict: Verdict) -> dict[str, Any]:
-    return {name: getattr(verdict, name) for name in ("verdict", "in_regime", "rules", "reason")}

@@ -50,7 +50,13 @@ def changed(run: Run, motion: Dynamics, changes: Mapping[str, Any], at: float) -
     of_optimizer = {name: given.pop(name) for name in own & set(given)}
     optimizer = type(optimizer)(**{**dict(optimizer), **of_optimizer})
     made = Descent(**{**dict(motion), **given, "optimizer": optimizer, "rates": rates})
-    return (_from_here(motion, made, "lr" in given, at) if {"lr", "half_life"} & set(given) else made), notes
+    if not {"lr", "half_life"} & set(given) or (made.half_life is None and ("lr" in given or motion.half_life is None)):
+        return made, notes
+    # A step size that is given is the one at the fork; without one it goes on from what it is there.
+    here, fallen = made.lr if "lr" in given else motion.lr * motion.ratio**at, made.ratio**at
+    if fallen < SMALLEST:
+        raise InputError(f"half_life is {made.half_life:g}, too short for a fork at step {at:g}: the step size would be 0 there")
+    return Descent(**{**dict(made), "lr": here / fallen}), notes
 
 
 def _optimizer(now: Optimizer, given: dict[str, Any]) -> tuple[Optimizer, list[str]]:
@@ -67,16 +73,6 @@ def _optimizer(now: Optimizer, given: dict[str, Any]) -> tuple[Optimizer, list[s
 
 def _spelled(optimizer: Optimizer) -> str:
     return next((name for name, kind in OPTIMIZERS.items() if kind is type(optimizer)), type(optimizer).__name__)
-
-
-def _from_here(motion: Descent, made: Descent, given: bool, at: float) -> Descent:
-    """A step size that is given is the one at the fork; without one it goes on from what it is there."""
-    if made.half_life is None and (given or motion.half_life is None):
-        return made
-    here, fallen = made.lr if given else motion.lr * motion.ratio**at, made.ratio**at
-    if fallen < SMALLEST:
-        raise InputError(f"half_life is {made.half_life:g}, too short for a fork at step {at:g}: the step size would be 0 there")
-    return Descent(**{**dict(made), "lr": here / fallen})
 
 
 def _refuse_others(run: Run, given: Mapping[str, Any], known: set[str], motion: str) -> None:
@@ -144,11 +140,33 @@ def fork(
     """
     run = load(run) if isinstance(run, str | Path) else run
     law = field_of(run.spec, what)
-    _apart(run, out)
+    if run.frames == 0 or run.time[0] != 0:
+        raise InputError("the first frame of this run is not its start, from which a fork walks again; load the whole run")
+    if out is not None and run.path is not None and Path(out).resolve() == run.path.resolve():
+        raise InputError(f"{out} is the run that is forked; choose another folder")
     for sentence in differences(dict(run.provenance.get("environment") or {}), law) if run.path else ():
         warnings.warn(sentence, stacklevel=3)
     frame, notes = frame_at(run, at)
-    moved, more = _dynamics(run, law, frame, changes or {}, tuple(freeze), (until, steps), (perturb, along))
+    before: Dynamics = build(run.spec["dynamics"])
+    place = float(run.step[frame] if "step" in run.series else run.t[frame])
+    ended = float(getattr(before, "steps", None) or run.spec["until"])
+    while isinstance(before, Forked) and place <= before.at:
+        before, ended = before.before, before.ends
+    after, more = changed(run, before.in_force(math.inf), changes or {}, place)
+    after, frozen = _ending(after, place, until, steps, float(run.spec["until"] or 0)), tuple(freeze)
+    for name in frozen:
+        if name not in run.params:
+            raise unknown("parameter block to freeze", name, run.params)
+    rates = {**after.rates, **dict.fromkeys(frozen, 0.0)}
+    if frozen and not any(rates.get(name, 1.0) for name in run.params):
+        raise InputError(f"nothing moves with {', '.join(frozen)} frozen; leave out a block")
+    after = after.model_copy(update={"rates": rates})
+    parts: Any = {"before": before, "after": after, "at": place, "ends": ended, "parent": digest(run.spec)}
+    if perturb is None:
+        moved = Forked(**parts)
+    else:
+        moved = Pushed(**parts, perturb=perturb, along=along)
+        more.append(_push_note(run, law, frame, after, perturb, along))
     ends = until if until is not None or moved.steps is not None else float(run.spec["until"])
     record = _record(build(run.spec["record"]), moved, ends)
     for sentence in (*notes, *more):
@@ -162,13 +180,6 @@ def fork(
     return made
 
 
-def _apart(run: Run, out: str | Path | None) -> None:
-    if run.frames == 0 or run.time[0] != 0:
-        raise InputError("the first frame of this run is not its start, from which a fork walks again; load the whole run")
-    if out is not None and run.path is not None and Path(out).resolve() == run.path.resolve():
-        raise InputError(f"{out} is the run that is forked; choose another folder")
-
-
 def frame_at(run: Run, at: str | float) -> tuple[int, list[str]]:
     """The frame that `at` names, and a note where it is the one before."""
     clock, value = _clock_and_value(run, at)
@@ -179,7 +190,8 @@ def frame_at(run: Run, at: str | float) -> tuple[int, list[str]]:
     times = run.t if clock == "t" else run.step
     last = float(times[-1])
     if not 0 <= value <= last * (1 + SAME):
-        ended = f"the last frame of this run, which {_how(run)}, is at {clock}={last:.10g}"
+        why = f" ({run.reason})" if run.reason else ""
+        ended = f"the last frame of this run, which {run.status}{why}, is at {clock}={last:.10g}"
         remedy = "to go beyond it, fork there and give a later end (--until, or --steps)"
         raise InputError(f"{clock}={value:.10g} is not between 0 and the end: {ended}; {remedy}")
     frame = int(np.searchsorted(times, value * (1 + SAME), side="right")) - 1
@@ -187,10 +199,6 @@ def frame_at(run: Run, at: str | float) -> tuple[int, list[str]]:
     near = abs(found - value) <= SAME * value
     note = f"no frame was recorded at {clock}={value:.10g}: forked at the one before, {clock}={found:.10g} (frame {frame})"
     return frame, [] if near else [note]
-
-
-def _how(run: Run) -> str:
-    return run.status + (f" ({run.reason})" if run.reason else "")
 
 
 def _clock_and_value(run: Run, at: str | float) -> tuple[str, float]:
@@ -205,34 +213,8 @@ def _clock_and_value(run: Run, at: str | float) -> tuple[str, float]:
     return clock, value
 
 
-def _dynamics(
-    run: Run,
-    law: Field,
-    frame: int,
-    changes: Mapping[str, Any],
-    freeze: tuple[str, ...],
-    end: tuple[float | None, int | None],
-    push: tuple[float | None, int],
-) -> tuple[Forked, list[str]]:
-    """The motion of the new run, and notes on it."""
-    before: Dynamics = build(run.spec["dynamics"])
-    stepped = "step" in run.series
-    at = float(run.step[frame] if stepped else run.t[frame])
-    ends = float(getattr(before, "steps", None) or run.spec["until"])
-    while isinstance(before, Forked) and at <= before.at:
-        before, ends = before.before, before.ends
-    after, notes = changed(run, before.in_force(math.inf), changes, at)
-    after = _ending(after, at, end, float(run.spec["until"] or 0))
-    after = _frozen(after, tuple(run.params), freeze)
-    parts: Any = {"before": before, "after": after, "at": at, "ends": ends, "parent": digest(run.spec)}
-    if push[0] is None:
-        return Forked(**parts), notes
-    return Pushed(**parts, perturb=push[0], along=push[1]), [*notes, _push_note(run, law, frame, after, push)]
-
-
-def _ending(after: Dynamics, at: float, end: tuple[float | None, int | None], usual: float) -> Dynamics:
+def _ending(after: Dynamics, at: float, until: float | None, steps: int | None, usual: float) -> Dynamics:
     """The motion with its end, which must come after the fork."""
-    until, steps = end
     if isinstance(after, Descent):
         if until is not None:
             raise InputError(f"until is {until:g}, but this run counts steps; give --steps, those before the fork counted")
@@ -247,20 +229,9 @@ def _ending(after: Dynamics, at: float, end: tuple[float | None, int | None], us
     return after
 
 
-def _frozen(after: Dynamics, names: tuple[str, ...], freeze: tuple[str, ...]) -> Dynamics:
-    for name in freeze:
-        if name not in names:
-            raise unknown("parameter block to freeze", name, names)
-    rates = {**after.rates, **dict.fromkeys(freeze, 0.0)}
-    if freeze and not any(rates.get(name, 1.0) for name in names):
-        raise InputError(f"nothing moves with {', '.join(freeze)} frozen; leave out a block")
-    return after.model_copy(update={"rates": rates})
-
-
-def _push_note(run: Run, law: Field, frame: int, after: Dynamics, push: tuple[float | None, int]) -> str:
+def _push_note(run: Run, law: Field, frame: int, after: Dynamics, size: float, along: int) -> str:
     """How fast the direction of a push grows; directions that cannot be used are refused before the run begins."""
-    size, along = push
-    if size is None or not math.isfinite(size) or size == 0:
+    if not math.isfinite(size) or size == 0:
         raise InputError(f"perturb is {size}, but a push has a length other than 0")
     params = {name: run.params[name][frame] for name in (law.axes or run.params)}
     layout = Layout.of(params)

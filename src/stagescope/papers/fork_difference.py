@@ -90,7 +90,14 @@ def fork_difference(parent: Run | str | Path, fork: Run | str | Path) -> ForkDif
     frames = np.flatnonzero(here <= there[-1])
     place = np.clip(np.searchsorted(there, here[frames]), 1, max(1, run.frames - 1))
     later = ((here[frames] - there[place - 1]) / (there[place] - there[place - 1])).clip(0, 1) if run.frames > 1 else 0 * frames
-    distance, length = _apart(run, made, frames, place, later)
+    squares, lengths = np.zeros(len(frames)), np.zeros(len(frames))
+    for name in run.params:  # frame by frame: all frames at once would take memory twice over
+        old, new = run.params[name], made.params[name]
+        for i, (frame, right, share) in enumerate(zip(frames, place, later, strict=True)):
+            between = old[min(right, len(old) - 1)] if share == 1 else (1 - share) * old[right - 1] + share * old[right]
+            squares[i] += float(np.sum((new[frame] - between) ** 2))
+            lengths[i] += float(np.sum(between**2))
+    distance, length = np.sqrt(squares), np.sqrt(lengths)
     relative = distance / np.maximum(length, np.finfo(float).tiny)
     beyond = np.flatnonzero(relative > PARTED)
     loss = None
@@ -99,24 +106,8 @@ def fork_difference(parent: Run | str | Path, fork: Run | str | Path) -> ForkDif
     steps = made.series["step"] if "step" in made.series else made.series["t"]
     at = float(made.time[np.searchsorted(steps, dynamics["at"])])
     parted = float(here[frames[beyond[0]]]) if len(beyond) else None
-    return ForkDifference(clock, at, here[frames], distance, relative, parted, loss, _events(run, made, clock))
-
-
-def _apart(run: Run, made: Run, frames: np.ndarray, place: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and lengths frame by frame; all frames at once would take memory twice over."""
-    apart, length = np.zeros(len(frames)), np.zeros(len(frames))
-    for name in run.params:
-        old, new = run.params[name], made.params[name]
-        for i, (frame, right, share) in enumerate(zip(frames, place, later, strict=True)):
-            between = old[min(right, len(old) - 1)] if share == 1 else (1 - share) * old[right - 1] + share * old[right]
-            apart[i] += float(np.sum((new[frame] - between) ** 2))
-            length[i] += float(np.sum(between**2))
-    return np.sqrt(apart), np.sqrt(length)
-
-
-def _events(run: Run, made: Run, clock: str) -> dict[str, tuple[float | None, float | None]]:
-    """Events of both; none where their clocks differ."""
-    if run.clock != clock:
-        return {}
-    there, here = reading(run).told_stages.events, reading(made).told_stages.events
-    return {name: (there.get(name), here.get(name)) for name in dict.fromkeys((*there, *here))}
+    events = {}
+    if run.clock == clock:
+        before, after = reading(run).told_stages.events, reading(made).told_stages.events
+        events = {name: (before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after))}
+    return ForkDifference(clock, at, here[frames], distance, relative, parted, loss, events)

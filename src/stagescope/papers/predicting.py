@@ -1,7 +1,7 @@
 """What a training will do, before it: the saddle path from a start, and the start scale below which an event never comes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,6 @@ from stagescope.fields.field import Field, Objective, as_field
 from stagescope.ids import type_id
 from stagescope.landscape.general_path import general_path
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
-from stagescope.papers.paper import Kind
 from stagescope.papers.rebuild import field_of, forked
 from stagescope.papers.registry import kind_of
 from stagescope.papers.study import Setup
@@ -74,7 +73,7 @@ def saddle_path(
         raise InputError(f"the start has the blocks {given}, but the model has {dict(shapes)}")
     if not all(np.all(np.isfinite(block)) for block in blocks.values()):
         raise InputError("the start has entries that are not finite")
-    kind = _kind(what)
+    kind = kind_of(type_id(type(what).__module__, type(what).__name__))
     return (general_path if kind is None or kind.path is None else kind.path)(what, blocks, until, seen)
 
 
@@ -105,10 +104,6 @@ def predicted(run: Run, what: Objective | Field | None = None) -> SaddlePath:
         raise InputError(f"the first frame of the run is at t={run.time[0]:g}, and a saddle path begins at t=0")
     field = field_of(run.spec, what)
     return saddle_path(field.objective or field, run.at(0), seen=float(run.time[-1]))
-
-
-def _kind(what: Any) -> Kind | None:
-    return kind_of(type_id(type(what).__module__, type(what).__name__))
 
 
 def _small_enough(what: Any, seed: int) -> float:
@@ -146,7 +141,7 @@ class CriticalScale:
         return f"{self.event} does not come below the start scale {self.low:.3g}, and comes above {self.high:.3g}{note}"
 
     def json(self) -> dict[str, Any]:
-        return {"event": self.event, "scale": self.scale, "low": self.low, "high": self.high, "note": self.note}
+        return asdict(self)
 
 
 def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until: float = UNTIL) -> CriticalScale:

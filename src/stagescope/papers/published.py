@@ -44,14 +44,22 @@ def _entry(where: str, entry: Any) -> Published:
         has = ", ".join(map(str, entry)) if isinstance(entry, dict) else type(entry).__name__
         raise StagescopeError(f"{where} has {has or 'no fields'}; expected {', '.join(wanted)}")
     made = Published(**entry)
-    if not _is_number(made.value) and not (isinstance(made.value, list | dict) and made.value):
-        raise StagescopeError(f"{where} has the value {made.value!r}; expected a number, a list or an object")
-    if made.tolerance is not None and not (_is_number(made.tolerance) and made.tolerance >= 0):
-        raise StagescopeError(f"{where} has the tolerance {made.tolerance!r}; expected a number from 0 on, or null")
-    if not isinstance(made.unit, str):
-        raise StagescopeError(f"{where} has the unit {made.unit!r}; expected text, empty for a pure number")
-    if not isinstance(made.source, str) or not made.source:
-        raise StagescopeError(f"{where} has the source {made.source!r}; expected text that says where the number comes from")
+    for name, good, expected in (
+        (
+            "value",
+            _is_number(made.value) or (isinstance(made.value, list | dict) and made.value),
+            "a number, a list or an object",
+        ),
+        (
+            "tolerance",
+            made.tolerance is None or (_is_number(made.tolerance) and made.tolerance >= 0),
+            "a number from 0 on, or null",
+        ),
+        ("unit", isinstance(made.unit, str), "text, empty for a pure number"),
+        ("source", isinstance(made.source, str) and made.source, "text that says where the number comes from"),
+    ):
+        if not good:
+            raise StagescopeError(f"{where} has the {name} {getattr(made, name)!r}; expected {expected}")
     return made
 
 

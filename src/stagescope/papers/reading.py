@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Verdict
-from stagescope.claims.inputs import Rates
+from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
@@ -135,7 +134,10 @@ class Reading:
         if (why := forked(self.run)) is not None:
             return Ledger(self.run.status, self.run.clock, tuple(claim.out_of_regime(why) for claim in claims))
         ledger, rates = self.judge_paper(claims), claim_rates(self.type)
-        return replace(ledger, verdicts=tuple(_with_rates(row, rates.get((row.tag, row.rules))) for row in ledger))
+        verdicts = (
+            replace(row, calibrated=True, rates=known) if (known := rates.get((row.tag, row.rules))) else row for row in ledger
+        )
+        return replace(ledger, verdicts=tuple(verdicts))
 
     def judge_paper(self, claims: tuple[Claim, ...]) -> Ledger:
         """The verdicts of the paper's claims on a run that moves by one law from its start to its end."""
@@ -326,25 +328,16 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     alike = known(run, what)
     found = next((each for each in alike if ending(each.run) == ending(run)), None)
     if found is None:
-        found = _made(run, what)
+        if what is not None:
+            field_of(run.spec, what)  # refuses an objective that the run does not move
+        kind = kind_of(run.type)
+        found = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
+        found.kind = kind
         keep_objective(run, what)
         if alike and type(alike[0]) is type(found):
             found.adopt(alike[0])
     keep(found, run)
     return found
-
-
-def _with_rates(row: Verdict, rates: Rates | None) -> Verdict:
-    return row if rates is None else replace(row, calibrated=rates.nulls > 0, rates=rates)
-
-
-def _made(run: Run, what: Objective | Field | None) -> Reading:
-    if what is not None:
-        field_of(run.spec, what)  # refuses an objective that the run does not move
-    kind = kind_of(run.type)
-    made = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
-    made.kind = kind
-    return made
 
 
 def stages(run: Run | str | Path) -> Stages:

@@ -135,13 +135,13 @@ class Companions:
 
     def each(self, make: Callable[..., Made], values: Iterable[Any]) -> "list[Made | StagescopeError]":
         """What `make(value)` gives for each value, for a claim over several runs; the error where one could not be made."""
-        return [self._tried(make, value) for value in values]
-
-    def _tried(self, make: Callable[..., Made], value: Any) -> "Made | StagescopeError":
-        try:
-            return self.get(make, value)
-        except StagescopeError as error:
-            return error
+        found: list[Made | StagescopeError] = []
+        for value in values:
+            try:
+                found.append(self.get(make, value))
+            except StagescopeError as error:
+                found.append(error)
+        return found
 
 
 def _key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:

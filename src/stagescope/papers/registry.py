@@ -6,7 +6,7 @@ A paper that cannot be used is left out with one sentence in `problems`, and aff
 import json
 import pkgutil
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -36,21 +36,19 @@ def _found() -> tuple[dict[str, Paper], tuple[str, ...]]:
     papers: dict[str, Paper] = {}
     problems: list[str] = []
     sources: dict[str, str] = {}
-    for where, package, load in _sources():
+    # Where papers may be, ours first; the package of those that are not ours; and how each is loaded.
+    places: list[tuple[str, str | None, Callable[[], Any]]] = [
+        (module, None, partial(named_object, f"{module}:PAPER")) for module in _our_modules()
+    ]
+    others = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
+    places += [(entry.value, entry.value.partition(":")[0].partition(".")[0], entry.load) for entry in others]
+    for where, package, load in places:
         try:
             paper = _checked(load(), package, papers, sources)
             papers[paper.name], sources[paper.name] = paper, where
         except (Exception, SystemExit) as error:  # whatever one paper raises must not stop the others
             problems.append(f"the paper at {where} was left out: {_sentence(error)}")
     return papers, tuple(problems)
-
-
-def _sources() -> Iterator[tuple[str, str | None, Callable[[], Any]]]:
-    """Where papers may be, ours first; the package of those that are not ours; and how each is loaded."""
-    for module in _our_modules():
-        yield module, None, partial(named_object, f"{module}:PAPER")
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        yield entry.value, entry.value.partition(":")[0].partition(".")[0], entry.load
 
 
 def _our_modules() -> list[str]:
@@ -159,8 +157,9 @@ def study(name: str) -> Study:
         'Scan and snap: common tokens are dropped, distinct ones win, attention freezes'
     """
     paper = _alone(name)
-    if paper is not None and name in {each.name for each in paper.studies}:
-        return next(each for each in paper.studies if each.name == name)
+    for each in paper.studies if paper is not None else ():
+        if each.name == name:
+            return each
     if name not in studies():
         raise unknown("study", name, studies(), more=problems())
     return studies()[name]

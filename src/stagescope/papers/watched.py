@@ -79,7 +79,12 @@ class WatchedReading(Reading):
         """The fast changes of the losses on the probe and of the embedding's rank, where they exceed their floors."""
         loss = np.asarray(self.run.series.get("loss", ()), dtype=float)
         rank = np.asarray(self.run.series.get("embedding_rank", ()), dtype=float)
-        floors = {"repeat_loss": FLOORS.loss * _range(loss), "embedding_rank": FLOORS.rank * _largest(rank)}
+        good = loss[np.isfinite(loss)]
+        largest = float(np.max(rank, where=np.isfinite(rank), initial=0.0))
+        floors = {
+            "repeat_loss": FLOORS.loss * float(np.ptp(good)) if len(good) else 0.0,
+            "embedding_rank": FLOORS.rank * largest,
+        }
         return tuple((name, each) for name, each in super().transitions if abs(each.amplitude) >= floors.get(name, 0.0))
 
     @cached_property
@@ -90,20 +95,21 @@ class WatchedReading(Reading):
         """
         found, counted = self.free_stages, self.gate.open
         events = {f"{ATTENTION} {k}": event for k, event in enumerate(self.head_events, 1)}
-        estimates = {**found.estimates, **{name: _estimate(event, counted) for name, event in events.items()}}
-        notes = {**found.notes, **self._warnings(estimates), **self._further(events)}
+        estimates = dict(found.estimates)
+        for name, event in events.items():
+            missing = Event.missing("not counted", HOW)
+            estimates[name] = Event(event.t, event.low, event.high, how=HOW) if counted else missing
+        # A flag on each event that came while the learning rate was still rising.
+        end = warm_up_end(self.rates)
+        inside = {name for name, event in estimates.items() if end is not None and event.time is not None and event.time < end}
+        until = "" if end is None or end == np.inf else f", until {end:.5g}"
+        flags = dict.fromkeys(sorted(inside), f"inside the warm-up: the learning rate is still rising{until}")
+        notes = {**found.notes, **flags, **self._further(events)}
         stages = [*found.stages, *(rate.stage for rate in self.rates)]
         if counted:
             stages += [_stage(name, event, notes.get(name, "")) for name, event in events.items()]
             stages += [stage for head in self.heads for stage in _spells(head, float(self.run.time[0]))]
         return replace(Stages.of(found.status, found.clock, estimates, tuple(stages), notes), transitions=found.transitions)
-
-    def _warnings(self, estimates: Mapping[str, Event]) -> dict[str, str]:
-        """A flag on each event that came while the learning rate was still rising."""
-        end = warm_up_end(self.rates)
-        inside = {name for name, event in estimates.items() if end is not None and event.time is not None and event.time < end}
-        until = "" if end is None or end == np.inf else f", until {end:.5g}"
-        return dict.fromkeys(sorted(inside), f"inside the warm-up: the learning rate is still rising{until}")
 
     def _further(self, events: Mapping[str, HeadEvent]) -> dict[str, str]:
         """What the gate says, why events do not count, and what is not known."""
@@ -142,19 +148,6 @@ class WatchedReading(Reading):
         made.control, made.progress = other, self.progress
         kept.append(made)
         return made
-
-
-def _range(values: np.ndarray) -> float:
-    good = values[np.isfinite(values)]
-    return float(np.ptp(good)) if len(good) else 0.0
-
-
-def _largest(values: np.ndarray) -> float:
-    return float(np.max(values, where=np.isfinite(values), initial=0.0))
-
-
-def _estimate(event: HeadEvent, counted: bool) -> Event:
-    return Event(event.t, event.low, event.high, how=HOW) if counted else Event.missing("not counted", HOW)
 
 
 def _stage(name: str, event: HeadEvent, flag: str) -> Stage:

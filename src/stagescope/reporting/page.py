@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,8 @@ from stagescope.reporting.play_data import laws_script, play_of_runs
 from stagescope.reporting.portrait import legs_as_stages, predicted_events
 from stagescope.reporting.words import about, claim_place, clean, differing, glossary, label, number, places_of, tokens_of
 from stagescope.runs.run import Run
-from stagescope.views.axes import Change, change_of, log_time, log_values
-from stagescope.views.view import Curves, Level, Matrices, Points, Portrait, View
+from stagescope.views.axes import change_of, log_time, log_values
+from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
 
 def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, float] | None:
@@ -84,22 +84,13 @@ def scenes_of(portraits: Sequence[Portrait]) -> list[list[Portrait]]:
     """Runs by the clock and by what is shown of them: runs of unlike models do not share a plot, be they of one study."""
     scenes: dict[Any, list[Portrait]] = {}
     for portrait in portraits:
-        scenes.setdefault((portrait.run.clock, _family(portrait.run)), []).append(portrait)
+        # Runs whose views are made by the same function look alike; runs of no paper are alike where their fields are.
+        # Models that were trained elsewhere are alike where they have one name and as many heads.
+        run = portrait.run
+        seen, source = reading(run), run.spec.get("source") or {}
+        family = seen.type if seen.kind is None else (seen.kind.views, str(source.get("model")), str(source.get("heads")))
+        scenes.setdefault((run.clock, family), []).append(portrait)
     return [joined(scene) for scene in scenes.values()]
-
-
-def _family(run: Run) -> Any:
-    """Runs whose views are made by the same function look alike; runs of no paper are alike where their fields are.
-
-    Models that were trained elsewhere are alike where they have one name and as many heads.
-    """
-    seen, source = reading(run), run.spec.get("source") or {}
-    return seen.type if seen.kind is None else (seen.kind.views, str(source.get("model")), str(source.get("heads")))
-
-
-def starts_log(scene: Sequence[Portrait]) -> bool:
-    """Whether the time of a scene, over the frames of all its runs, starts on a logarithmic axis."""
-    return log_time(np.unique(np.concatenate([portrait.run.time for portrait in scene])))
 
 
 def joined(scene: Sequence[Portrait]) -> list[Portrait]:
@@ -135,7 +126,9 @@ def _apart(owned: Sequence[Owned]) -> list[Owned]:
     taken = set(meanings)
     for slot, found in meanings.items():
         for place, meaning in enumerate(found):
-            slots[slot, meaning] = slot if place == 0 else _free(slot, taken)
+            free = (f"{slot}-{number}" for number in count(2))
+            slots[slot, meaning] = slot if place == 0 else next(name for name in free if name not in taken)
+            taken.add(slots[slot, meaning])
     made = []
     for name, view in owned:
         found, meaning = meanings[view.slot], _meaning(view)
@@ -145,14 +138,6 @@ def _apart(owned: Sequence[Owned]) -> list[Owned]:
     return made
 
 
-def _free(slot: str, taken: set[str]) -> str:
-    number = 2
-    while f"{slot}-{number}" in taken:
-        number += 1
-    taken.add(f"{slot}-{number}")
-    return f"{slot}-{number}"
-
-
 def _together(owned: Sequence[Owned]) -> list[View]:
     """Views with the sentence of their slot, and with levels that name their run where these differ."""
     slots = by_slot(owned)
@@ -160,7 +145,14 @@ def _together(owned: Sequence[Owned]) -> list[View]:
     made = []
     for name, view in owned:
         view = replace(view, about=abouts[view.slot])
-        made.append(replace(view, levels=_levels(name, view, slots[view.slot])) if isinstance(view, Curves) else view)
+        if isinstance(view, Curves):
+            others = [other.levels for _, other in slots[view.slot] if isinstance(other, Curves)]
+            levels = (
+                level if all(level in found for found in others) else replace(level, name=f"{level.name} ({name})")
+                for level in view.levels
+            )
+            view = replace(view, levels=tuple(levels))
+        made.append(view)
     return made
 
 
@@ -179,12 +171,6 @@ def _about(owned: Sequence[Owned]) -> str:
     for (name, _), sentences in zip(owned, split, strict=True):
         rests.setdefault(" ".join(sentences[len(shared) :]), []).append(name)
     return " ".join([*shared, *(f"{listed(names)}: {rest}" for rest, names in rests.items() if rest)])
-
-
-def _levels(name: str, view: Curves, owned: Sequence[Owned]) -> tuple[Level, ...]:
-    others = [other.levels for _, other in owned if isinstance(other, Curves)]
-    named = (replace(level, name=f"{level.name} ({name})") for level in view.levels)
-    return tuple(level if all(level in found for found in others) else own for level, own in zip(view.levels, named, strict=True))
 
 
 def listed(names: Iterable[str], most: int = 3) -> str:
@@ -228,9 +214,26 @@ def page_data(
             runs.append(_run(portrait, common, blocks, exact))
             done()
         run = group[0].run
-        words = {"glossary": glossary(group), "differs": differing(group), "tokens": tokens_of(group), "places": places_of(group)}
-        scenes.append({"title": scene_title(run), "clock": run.clock, "log_time": starts_log(group), "runs": runs, **words})
-    _tell_apart(scenes)
+        frames = np.unique(np.concatenate([portrait.run.time for portrait in group]))
+        scenes.append(
+            {
+                "title": scene_title(run),
+                "clock": run.clock,
+                "log_time": log_time(frames),
+                "runs": runs,
+                "glossary": glossary(group),
+                "differs": differing(group),
+                "tokens": tokens_of(group),
+                "places": places_of(group),
+            }
+        )
+    # Scenes of one study have different clocks, which are written, or different models: then their runs are named.
+    known = [(scene["title"], scene["clock"]) for scene in scenes]
+    for scene, (name, clock) in zip(scenes, known, strict=True):
+        if known.count((name, clock)) > 1:
+            scene["title"] += f" ({listed(run['name'] for run in scene['runs'])})"
+        elif [other for other, _ in known].count(name) > 1:
+            scene["title"] += f" (clock: {clock})"
     return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
 
 
@@ -241,20 +244,20 @@ def scene_title(run: Run) -> str:
     return label(run.study or str((run.spec.get("source") or {}).get("model") or run.type))
 
 
-def _tell_apart(scenes: list[dict[str, Any]]) -> None:
-    """Scenes of one study have different clocks, which are written, or different models: then their runs are named."""
-    known = [(scene["title"], scene["clock"]) for scene in scenes]
-    for scene, (title, clock) in zip(scenes, known, strict=True):
-        if known.count((title, clock)) > 1:
-            scene["title"] += f" ({listed(run['name'] for run in scene['runs'])})"
-        elif [other for other, _ in known].count(title) > 1:
-            scene["title"] += f" (clock: {clock})"
-
-
 def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Blocks, exact: bool) -> dict[str, Any]:
     """`common` is what all views of a slot start with, in every run of the scene."""
     run, found, path = portrait.run, portrait.stages, portrait.prediction
     views = [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views]
+    change, ledger = change_of(run, portrait.views), portrait.ledger
+    estimates = {label(name): event for name, event in found.estimates.items()} if found else {}
+    predicted = [
+        {
+            "name": label(row["name"]),
+            **{name: number(row[name]) for name in ("t", "low", "high", "measured")},
+            "said": label(row["said"]),
+        }
+        for row in (predicted_events(path, found, run) if path else ())
+    ]
     return {
         "name": label(portrait.name),
         "status": label(run.status),
@@ -263,25 +266,21 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
         "frames": run.frames,
         "time": blocks.f64(run.time),
         "about": about(portrait),
-        "change": _change(change_of(run, portrait.views), blocks),
-        "notes": [label(note) for note in portrait.notes],
+        "change": None if change is None else {"of": label(change.of), "at": blocks.f64(change.at)},
+        "notes": _labels(portrait.notes),
         "stages": [_stage(stage, run) for stage in (*(found or ()), *(legs_as_stages(path, run) if path else ()))],
         "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
         "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
-        "event_states": {label(name): event.words for name, event in found.estimates.items()} if found else {},
-        "event_intervals": {label(name): _ends(event.interval) for name, event in found.estimates.items()} if found else {},
-        "ledger": None if portrait.ledger is None else [_verdict(row, portrait) for row in portrait.ledger],
-        "ledger_counts": {} if portrait.ledger is None else dict(portrait.ledger.counts()),
-        "ledger_summary": "" if portrait.ledger is None else label(portrait.ledger.summary()),
+        "event_states": {name: event.words for name, event in estimates.items()},
+        "event_intervals": {name: _ends(event.interval) for name, event in estimates.items()},
+        "ledger": None if ledger is None else [_verdict(row, portrait) for row in ledger],
+        "ledger_counts": {} if ledger is None else dict(ledger.counts()),
+        "ledger_summary": "" if ledger is None else label(ledger.summary()),
         "ladder": None if portrait.ladder is None else [_rung(rung) for rung in portrait.ladder],
-        "prediction": None if path is None else [_predicted(row) for row in predicted_events(path, found, run)],
+        "prediction": None if path is None else predicted,
         "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
         "views": views,
     }
-
-
-def _change(found: Change | None, blocks: Blocks) -> dict[str, Any] | None:
-    return None if found is None else {"of": label(found.of), "at": blocks.f64(found.at)}
 
 
 def _ends(interval: tuple[float, float] | None) -> list[float] | None:
@@ -311,7 +310,16 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
         case Matrices():
             arrays, made = [view.values], _matrices(view, blocks, exact)
         case Points():
-            arrays, made = [view.values, view.explained], _points(view, blocks)
+            # Points are few and always f32: in 8 bits they would be seen to jump.
+            arrays = [view.values, view.explained]
+            values, explained = blocks.f32(view.values), blocks.f64(view.explained)
+            made = {
+                "kind": "points",
+                "values": values,
+                "labels": _labels(view.labels),
+                "tokens": view.tokens,
+                "explained": explained,
+            }
         case _:
             raise InputError(f"{view.slot}: a page cannot draw {type(view).__name__}; it draws Curves, Matrices and Points")
     for values in arrays:
@@ -353,12 +361,6 @@ def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
     }
 
 
-def _points(view: Points, blocks: Blocks) -> dict[str, Any]:
-    """Points are few and always f32: in 8 bits they would be seen to jump."""
-    values, explained = blocks.f32(view.values), blocks.f64(view.explained)
-    return {"kind": "points", "values": values, "labels": _labels(view.labels), "tokens": view.tokens, "explained": explained}
-
-
 def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
     cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
@@ -395,11 +397,6 @@ def _rung(rung: Rung) -> dict[str, Any]:
         "law": label(rung.law_words or rung.law or ""),
         "note": label(rung.note),
     }
-
-
-def _predicted(row: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = {name: number(row[name]) for name in ("t", "low", "high", "measured")}
-    return {"name": label(row["name"]), **numbers, "said": label(row["said"])}
 
 
 def _facts(name: str, value: Any) -> dict[str, Any]:

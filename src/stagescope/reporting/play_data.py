@@ -45,8 +45,13 @@ def play_of_runs(runs: Sequence[Run]) -> dict[str, Any] | None:
         found = studies().get(run.study or "")
         if found is None or found.play is None or found.name in start:
             continue
-        config = _settings(found, run.config or {})
-        if config is None or not found.play.fits(config) or not run.frames:
+        stored = run.config or {}
+        try:  # the options of a stored run are checked: somebody else may have written them
+            options = found.configured(**{name: stored[name] for name in found.options.model_fields if name in stored})
+        except InputError:
+            continue
+        config = {**options.model_dump(mode="json"), "seed": stored.get("seed", 0)}
+        if type(config["seed"]) is not int or not found.play.fits(config) or not run.frames:
             continue
         # The preset with the fewest differences from some settings, so that a command is short; None where there is none.
         differ = {
@@ -59,25 +64,10 @@ def play_of_runs(runs: Sequence[Run]) -> dict[str, Any] | None:
             config["until"] = float(f"{run.time[-1]:.3g}")  # the study chose it for these options
         if preset is None or outside(found.play, config):
             continue
-        start[found.name] = {"preset": preset} | {
-            option: config[option] for option in _moved(found.play) if config.get(option) is not None
-        }
+        # Options that sliders move, and those that decide which sliders there are.
+        moved = {name for slider in found.play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
+        start[found.name] = {"preset": preset} | {option: config[option] for option in moved if config.get(option) is not None}
     return play_data(list(start), "Play", start) if start else None
-
-
-def _settings(found: Study, config: Settings) -> dict[str, Any] | None:
-    """The options of a stored run, checked: somebody else may have written them. None where they are not options."""
-    seed = config.get("seed", 0)
-    try:
-        options = found.configured(**{name: config[name] for name in found.options.model_fields if name in config})
-    except InputError:
-        return None
-    return {**options.model_dump(mode="json"), "seed": seed} if type(seed) is int else None
-
-
-def _moved(play: Playable) -> set[str]:
-    """Options that sliders move, and those that decide which sliders there are."""
-    return {name for slider in play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
 
 
 def laws_script(names: Sequence[str]) -> str:

@@ -16,19 +16,18 @@ import numpy as np
 
 import stagescope
 from stagescope.claims.claim import Claim
-from stagescope.claims.ledger import Ledger
 from stagescope.claims.reference import Reference
 from stagescope.corpora.known import folders
 from stagescope.detect.stage import Stage, Stages
 from stagescope.errors import StagescopeError, unknown
 from stagescope.landscape.ladder import BATCHES, drawn_afresh
-from stagescope.landscape.saddle_path import Leg, SaddlePath
+from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.options import option_words
 from stagescope.papers.reading import Reading, reading
 from stagescope.papers.registry import paper_of, studies
 from stagescope.runs.run import Run
 from stagescope.views.any_run import any_views
-from stagescope.views.view import Curve, Curves, Maker, Portrait, View
+from stagescope.views.view import Curve, Curves, Portrait, View
 from stagescope.watching.source import KINDS, is_watched
 
 TRACK = "predicted"
@@ -54,49 +53,42 @@ def path_of(seen: Reading, skip: Collection[str], notes: list[str]) -> SaddlePat
 
 def with_predicted_loss(views: Iterable[View], path: SaddlePath, run: Run) -> tuple[View, ...]:
     """The views, the loss with that of the path; beyond the end of a path that does not end at rest there is none."""
-    return tuple(_with_loss(view, path, run) if isinstance(view, Curves) and view.slot == "loss" else view for view in views)
-
-
-def _with_loss(view: Curves, path: SaddlePath, run: Run) -> Curves:
-    if not path.losses.size:
-        return view
-    time = run.time if view.frames is None else run.time[view.frames]
-    rests = any(event.absent for event in path.events.values())
-    values = np.interp(time, path.time, path.losses, right=None if rests else np.nan)
-    return replace(view, about=view.about + ABOUT, curves=(*view.curves, Curve("predicted", values, dashed=True)))
+    made = []
+    for view in views:
+        if isinstance(view, Curves) and view.slot == "loss" and path.losses.size:
+            time = run.time if view.frames is None else run.time[view.frames]
+            rests = any(event.absent for event in path.events.values())
+            values = np.interp(time, path.time, path.losses, right=None if rests else np.nan)
+            predicted = Curve("predicted", values, dashed=True)
+            view = replace(view, about=view.about + ABOUT, curves=(*view.curves, predicted))
+        made.append(view)
+    return tuple(made)
 
 
 def legs_as_stages(path: SaddlePath, run: Run) -> list[Stage]:
     """The legs of a path that begin before the run ends, on a track of their own."""
-    return [
-        Stage(f"predicted {leg.label}", leg.t_in, leg.t_out, _leg_words(leg), TRACK)
-        for leg in path.legs
-        if leg.t_in < run.time[-1]
-    ]
-
-
-def _leg_words(leg: Leg) -> str:
-    rate = "" if leg.local_rate is None else f", {leg.opens} opens at rate {leg.local_rate:.3g}"
-    return f"predicted from the start: loss {leg.loss:.4f} at its end, {leg.state}{rate}"
+    stages = []
+    for leg in path.legs:
+        if leg.t_in < run.time[-1]:
+            rate = "" if leg.local_rate is None else f", {leg.opens} opens at rate {leg.local_rate:.3g}"
+            words = f"predicted from the start: loss {leg.loss:.4f} at its end, {leg.state}{rate}"
+            stages.append(Stage(f"predicted {leg.label}", leg.t_in, leg.t_out, words, TRACK))
+    return stages
 
 
 def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[dict[str, Any]]:
     """One row an event, in order of the predicted time: when it should come, and when it came."""
     measured = {} if found is None else found.events
     names = [*path.sequence, *(name for name in path.events if path.events[name].t is None)]
-    return [
-        {**path.events[name].json(), "name": name, "measured": measured.get(name), "said": _said(path, name, measured, run)}
-        for name in names
-    ]
-
-
-def _said(path: SaddlePath, name: str, measured: Any, run: Run) -> str:
-    event, came = path.events[name], measured.get(name)
-    if event.t is None:
-        return "does not come: " + event.reason if event.absent else event.reason
-    if came is None:
-        return "after the end of the run" if event.t > run.time[-1] else "did not come"
-    return ""
+    rows = []
+    for name in names:
+        event, came, said = path.events[name], measured.get(name), ""
+        if event.t is None:
+            said = "does not come: " + event.reason if event.absent else event.reason
+        elif came is None:
+            said = "after the end of the run" if event.t > run.time[-1] else "did not come"
+        rows.append({**event.json(), "name": name, "measured": came, "said": said})
+    return rows
 
 
 LISTED = 24
@@ -125,7 +117,8 @@ def provenance(run: Run) -> dict[str, Any]:
 def _run(run: Run) -> list[tuple[str, str]]:
     last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "none"
     clock = "flow time: the sum of step sizes" if run.clock == "t" else "steps: this optimiser has no flow time"
-    field, dynamics = run.spec["field"], run.spec["dynamics"]
+    field, dynamics = run.spec["field"], run.spec["dynamics"] or {}
+    settings = {name: value for name, value in dynamics.items() if name != "type" and value not in ({}, None)}
     rows = [
         ("status", run.status + (f": {run.reason}" if run.reason else "")),
         ("frames", f"{run.frames:,}, the last at {last}"),
@@ -133,7 +126,7 @@ def _run(run: Run) -> list[tuple[str, str]]:
         ("seed", "not known" if run.seed is None else str(run.seed)),
         ("digest of the settings", run.config_digest),
         *([("source", _source(run.spec["source"]))] if field is None else [("model", str(field.get("name", field["type"])))]),
-        *([] if dynamics is None else [("dynamics", _brief(dynamics))]),
+        ("dynamics", f"{dynamics.get('type', '')} {json.dumps(settings) if settings else ''}".strip()),
         ("parameters", ", ".join(f"{name} {'x'.join(map(str, run.params[name].shape[1:])) or '1'}" for name in run.params)),
     ]
     rows = [(name, value) for name, value in rows if value]
@@ -154,11 +147,9 @@ def _model(run: Run) -> list[tuple[str, str]]:
 
 def _tokens(value: Any) -> Any:
     """Texts in a list are quoted: tokens may be blanks."""
-    return (
-        [json.dumps(item, ensure_ascii=False) if isinstance(item, str) else item for item in value]
-        if isinstance(value, list)
-        else value
-    )
+    if not isinstance(value, list):
+        return value
+    return [json.dumps(item, ensure_ascii=False) if isinstance(item, str) else item for item in value]
 
 
 def _source(source: Mapping[str, Any]) -> str:
@@ -167,11 +158,6 @@ def _source(source: Mapping[str, Any]) -> str:
         return {"watched": "training watched by ss.watch", "checkpoints": "checkpoints of a folder"}[source["kind"]]
     rest = {name: _local(value) for name, value in source.items() if name != "kind"}
     return f"{source['kind']} recorded elsewhere" + (f" {json.dumps(rest)}" if rest else "")
-
-
-def _brief(described: Any) -> str:
-    kept = {name: value for name, value in described.items() if name != "type" and value not in ({}, None)}
-    return f"{described['type']} {json.dumps(kept)}" if kept else str(described["type"])
 
 
 def _local(value: Any) -> Any:
@@ -259,7 +245,9 @@ def portrait(
         notes.append(why)
     if judged and "ledger" in skip:
         notes.append(_as_asked("ledger", "check"))
-    ledger = _tried("the ledger", lambda: _judged(seen, claims), notes) if judged and "ledger" not in skip else None
+    ledger = _tried("the ledger", lambda: seen.check(claims), notes) if judged and "ledger" not in skip else None
+    if ledger is not None:  # what could not be computed for a claim may name a file
+        ledger = replace(ledger, verdicts=tuple(replace(row, reason=_without_path(row.reason, run)) for row in ledger))
     done("ledger")
     why = no_ladder(run, skip)
     if why is not None:
@@ -322,12 +310,6 @@ def _strings(described: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _judged(seen: Reading, claims: Sequence[Claim]) -> Ledger:
-    """The ledger; what could not be computed for a claim may name a file."""
-    found, run = seen.check(claims), seen.run
-    return replace(found, verdicts=tuple(replace(row, reason=_without_path(row.reason, run)) for row in found))
-
-
 def _condition(run: Run) -> list[str]:
     """What a reader must know before believing the rest."""
     notes = []
@@ -348,13 +330,11 @@ def _views(run: Run, notes: list[str]) -> tuple[View, ...]:
     listed = _tried("the views of its model", lambda: seen.views, notes)
     if listed is None:
         listed = any_views(seen)
-    made = [_tried(f"a view ({_what(maker)})", maker, notes) for maker in listed]
+    made = []
+    for maker in listed:
+        what = getattr(getattr(maker, "func", maker), "__name__", "view").strip("_").replace("_", " ")
+        made.append(_tried(f"a view ({what})", maker, notes))
     return tuple(view for view in made if view is not None)
-
-
-def _what(maker: Maker) -> str:
-    function = getattr(maker, "func", maker)
-    return getattr(function, "__name__", "view").strip("_").replace("_", " ")
 
 
 def _tried(what: str, make: Callable[[], Found], notes: list[str]) -> Found | None:

@@ -25,7 +25,7 @@ from stagescope.runs.run import Run
 from stagescope.runs.store import load
 from stagescope.spec import digest
 from stagescope.views.curves import curves
-from stagescope.views.view import Curve, Portrait, View
+from stagescope.views.view import Curve, Portrait
 
 ABOUT = "|theta of the fork - theta of its parent| over |theta of its parent|, at equal times from the fork on."
 
@@ -36,19 +36,15 @@ def with_distances(portraits: Sequence[Portrait]) -> list[Portrait]:
     made = []
     for each in portraits:
         parent = None if forked(each.run) is None else parents.get(each.run.spec["dynamics"]["parent"])
-        view = None if parent is None else _view(parent, each.run)
-        made.append(each if view is None else replace(each, views=(*each.views, view)))
+        if parent is not None:  # the distance at the frames after the fork at which there is one
+            found = fork_difference(parent, each.run)
+            frames = np.flatnonzero(found.distance > 0)
+            if len(frames):
+                curve = Curve("distance", found.relative[frames])
+                view = curves("fork", "Distance from the parent", ABOUT, "relative distance", [curve], log=True, frames=frames)
+                each = replace(each, views=(*each.views, view))
+        made.append(each)
     return made
-
-
-def _view(parent: Run, made: Run) -> View | None:
-    """The distance at the frames after the fork at which there is one."""
-    found = fork_difference(parent, made)
-    frames = np.flatnonzero(found.distance > 0)
-    if not len(frames):
-        return None
-    curve = Curve("distance", found.relative[frames])
-    return curves("fork", "Distance from the parent", ABOUT, "relative distance", [curve], log=True, frames=frames)
 
 
 HEAD = 4000
@@ -150,7 +146,12 @@ def report(
     opened = [_opened(run) for run in runs]
     if not opened:
         raise InputError("no run to report on; give at least one run or the folder of one")
-    _tell(objective, opened)
+    if objective is not None:
+        moving = [run for run in opened if run.type == "own"]
+        if not moving:
+            raise InputError("no run here moves an objective of your own: leave it out")
+        for run in moving:
+            reading(run, objective)
     with progress_for(progress) as bar:
         bar.begin("report", len(opened) * (len(PARTS) + 1), "parts")
         finished = count(1)
@@ -165,15 +166,6 @@ def report(
     notes = tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
     made = Page(html, title or default_title([found.name for found in portraits]), notes)
     return made if target is None else made.save(target)
-
-
-def _tell(objective: Objective | Field | None, runs: Sequence[Run]) -> None:
-    """Give an objective to the readings of the runs that move one."""
-    own = [run for run in runs if run.type == "own"]
-    if objective is not None and not own:
-        raise InputError("no run here moves an objective of your own: leave it out")
-    for run in own if objective is not None else ():
-        reading(run, objective)
 
 
 def write(
@@ -223,14 +215,12 @@ def html_target(path: Path) -> Path:
     if not os.access(folder, os.W_OK):
         raise InputError(f"{path}: no permission to write into {folder}; choose another place")
     check_target(path)
-    if path.exists() and not _is_report(path):
-        raise InputError(f"{path} exists and is no report of Stagescope; choose another name or remove it")
+    if path.exists():
+        try:
+            with open(path, "rb") as file:
+                head = file.read(HEAD)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror}), so it is not replaced; choose another name") from None
+        if GENERATOR.encode() not in head:
+            raise InputError(f"{path} exists and is no report of Stagescope; choose another name or remove it")
     return path
-
-
-def _is_report(path: Path) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return GENERATOR.encode() in file.read(HEAD)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}), so it is not replaced; choose another name") from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.own import Claims, own_claims
-from stagescope.detect.stage import Event, Stages, span_text
+from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import InputError, unknown
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import progress_for
@@ -58,7 +58,10 @@ def figures(
         >>> [file.name for file in ss.figures(flow, "drawn", to="png", skip=("ledger", "ladder", "prediction"))][:1]
         ['loss.png']
     """
-    out, kinds = Path(out), _kinds(to)
+    out, kinds = Path(out), (to,) if isinstance(to, str) else tuple(to)
+    for kind in kinds:
+        if kind not in FORMATS:
+            raise unknown("kind of figure", kind, FORMATS)
     _check_folder(out)
     claims = own_claims(claims)
     found = run if isinstance(run, Run) else load(run)
@@ -70,14 +73,6 @@ def figures(
     for note in seen.notes:
         said(note)
     return files
-
-
-def _kinds(to: str | Sequence[str]) -> tuple[str, ...]:
-    kinds = (to,) if isinstance(to, str) else tuple(to)
-    for kind in kinds:
-        if kind not in FORMATS:
-            raise unknown("kind of figure", kind, FORMATS)
-    return kinds
 
 
 def write_figures(found: Portrait, out: str | Path, kinds: Sequence[str] = FORMATS, progress: bool | None = False) -> list[Path]:
@@ -107,17 +102,14 @@ def _check_folder(out: Path) -> None:
 def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":
     """What draws each figure, by the name of its files."""
     made: dict[str, Callable[[], Drawing]] = {
-        _file_name(view.slot): partial(DRAW[type(view)], found, view) for view in found.views
+        # a slot may hold the name of a block, which is the user's
+        "".join(c if c.isalnum() or c in "-_." else "_" for c in view.slot)[:100]: partial(DRAW[type(view)], found, view)
+        for view in found.views
     }
     ladder = found.ladder
     if ladder is not None and any(rung.law or rung.rates for rung in ladder):
         made["ladder"] = partial(draw_ladder, ladder)
     return made
-
-
-def _file_name(slot: str) -> str:
-    """A slot may hold the name of a block, which is the user's."""
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in slot)[:100]
 
 
 def text(found: Portrait) -> str:
@@ -135,8 +127,18 @@ def text(found: Portrait) -> str:
         heads = ("verdict", "claim", "predicted", "measured", "tolerance", "reason")
         lines += ["", "## Ledger", "", found.ledger.summary(), "", *_table(heads, rows)]
         lines += [line for remark in found.ledger.remarks() for line in ("", _inline(remark))]
-    if found.prediction is not None:
-        lines += _predicted(found)
+    if found.prediction is not None:  # the events of the saddle path beside those of the run
+        rows = [
+            (
+                row["name"],
+                _number(row["t"]),
+                "" if row["t"] is None else span_text(row["low"], row["high"], " to "),
+                _number(row["measured"]),
+                row["said"],
+            )
+            for row in predicted_events(found.prediction, found.stages, found.run)
+        ]
+        lines += ["", "## Predicted from the start", "", *_table(("event", "predicted", "interval", "measured", ""), rows)]
     if found.ladder is not None and len(found.ladder):
         heads = ("rung", found.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
         lines += ["", "## Saddle ladder", "", *_table(heads, [_rung(rung) for rung in found.ladder])]
@@ -147,7 +149,15 @@ def _stages(found: Stages) -> list[str]:
     rows = [(stage.label, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found]
     lines = ["", "## Stages", "", *_table(("stage", f"from {found.clock}", "to", "evidence"), rows)]
     if found.events:
-        events = [(name, *_event(event), found.notes.get(name, "")) for name, event in found.estimates.items()]
+        events = [
+            (
+                name,
+                _number(event.time, event.words),
+                span_text(*event.interval, " to ") if event.interval else "",
+                found.notes.get(name, ""),
+            )
+            for name, event in found.estimates.items()
+        ]
         lines += ["", "## Events", "", *_table(("event", found.clock, "95 % interval", ""), events)]
     if found.transitions:
         steps = [
@@ -156,23 +166,6 @@ def _stages(found: Stages) -> list[str]:
         ]
         lines += ["", "## Transitions", "", *_table(("curve", found.clock, "95 % interval", "changes by"), steps)]
     return lines
-
-
-def _predicted(found: Portrait) -> list[str]:
-    """The events of the saddle path beside those of the run."""
-    assert found.prediction is not None
-    made = predicted_events(found.prediction, found.stages, found.run)
-    spans = ["" if row["t"] is None else span_text(row["low"], row["high"], " to ") for row in made]
-    rows = [
-        (row["name"], _number(row["t"]), span, _number(row["measured"]), row["said"])
-        for row, span in zip(made, spans, strict=True)
-    ]
-    return ["", "## Predicted from the start", "", *_table(("event", "predicted", "interval", "measured", ""), rows)]
-
-
-def _event(event: Event) -> tuple[str, str]:
-    """Time or state, and interval, of an event."""
-    return _number(event.time, event.words), span_text(*event.interval, " to ") if event.interval else ""
 
 
 def _rung(rung: Rung) -> tuple[str, ...]:

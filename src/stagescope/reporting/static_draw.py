@@ -69,7 +69,10 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
     for curve, (color, style) in zip(named, _looks(named), strict=True):
         look: Any = {"color": COLORS[color % len(COLORS)], "ls": STYLES[style % len(STYLES)], "markersize": 4}
         look |= {"ls": DASHED} if curve.dashed else {}
-        dots: Any = {"marker": "o", "markevery": alone} if (alone := _alone(curve.values)).any() else {}
+        # Records that have no number before or after them are dots: a line would not show them.
+        good = np.concatenate([[False], np.isfinite(curve.values), [False]])
+        alone = good[1:-1] & ~good[:-2] & ~good[2:]
+        dots: Any = {"marker": "o", "markevery": alone} if alone.any() else {}
         axes.plot(time, curve.values, **look, **dots, label=plain(curve.name), zorder=3)
     last = float(time[-1])
     if log_time(time):
@@ -92,12 +95,6 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
         place = {"xycoords": axes.get_yaxis_transform(), "xytext": (-2, 2), "textcoords": "offset points"}
         axes.annotate(plain(level.name), (1.0, level.value), **place, ha="right", fontsize=7, color="#444444", zorder=4)
     axes.set_ylabel(plain(view.axis, 40))
-
-
-def _alone(values: np.ndarray) -> np.ndarray:
-    """Which records have no number before or after them: a line would not show them."""
-    good = np.concatenate([[False], np.isfinite(values), [False]])
-    return good[1:-1] & ~good[:-2] & ~good[2:]
 
 
 def _looks(named: Sequence[Curve]) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from stagescope.claims.claim import Verdict
 from stagescope.papers.registry import tags
-from stagescope.views.view import GLOSSARY, Explained, Matrices, Points, Portrait, SmallTable, captions, plain
+from stagescope.views.view import GLOSSARY, Explained, Matrices, Points, Portrait, captions, plain
 
 LONGEST = 2000
 """Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""
@@ -42,10 +42,17 @@ def about(portrait: Portrait) -> dict[str, Any] | None:
         if portrait.stages is None:
             return None
         found = Explained("", captions=captions(portrait.stages, plain))
-    cited = portrait.reference
+    cited, table = portrait.reference, found.table
     return {
         "sentence": label(found.sentence),
-        "table": None if found.table is None else _table(found.table),
+        "table": None
+        if table is None
+        else {
+            "title": label(table.title),
+            "rows": [label(name) for name in table.rows],
+            "columns": [label(name) for name in table.columns],
+            "values": [[number(float(value)) for value in row] for row in table.values],
+        },
         "captions": [
             {"title": label(one.title), "start": number(one.start) or 0.0, "stop": number(one.stop), "text": label(one.text)}
             for one in found.captions
@@ -53,12 +60,6 @@ def about(portrait: Portrait) -> dict[str, Any] | None:
         "lead": label(found.lead),
         "paper": None if cited is None else {"text": label(cited.text), "arxiv": label(cited.arxiv)},
     }
-
-
-def _table(table: SmallTable) -> dict[str, Any]:
-    values = [[number(float(value)) for value in row] for row in table.values]
-    names = {"rows": [label(name) for name in table.rows], "columns": [label(name) for name in table.columns]}
-    return {"title": label(table.title), **names, "values": values}
 
 
 def glossary(group: Sequence[Portrait]) -> dict[str, str]:
