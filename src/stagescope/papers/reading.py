@@ -135,7 +135,8 @@ class Reading:
             return Ledger(self.run.status, self.run.clock, tuple(claim.out_of_regime(why) for claim in claims))
         ledger, rates = self.judge_paper(claims), claim_rates(self.type)
         verdicts = (
-            replace(row, calibrated=True, rates=known) if (known := rates.get((row.tag, row.rules))) else row for row in ledger
+            replace(row, calibrated=known.nulls > 0, rates=known) if (known := rates.get((row.tag, row.rules))) else row
+            for row in ledger
         )
         return replace(ledger, verdicts=tuple(verdicts))
 
