@@ -85,18 +85,16 @@ def stopping_numbers(table: Any) -> Numbers:
     found = summary(done)
     sizes = [entry["sequences"] for entry in found]
     shown = sorted({sizes[place] for place in (0, len(sizes) // 3, 2 * len(sizes) // 3)})
-    panels = [_panel(table, next(run for run in done if run["sequences"] == size)) for size in shown]
+    panels = []
+    for size in shown:  # curves and stops of the first run of each size, which is computed again from its row
+        run = next(run for run in done if run["sequences"] == size)
+        again = stopping(table.recreate(table.find({"sequences": size}, run["seed"]), progress=False))
+        lines = {name: [round(float(value), 5) for value in getattr(again, name)] for name in CURVES}
+        stops = {rule: {name: run[f"{name}.{rule}"] for name in ("step", "loss", "class")} for rule in RULES}
+        panels.append({"sequences": size, "seed": run["seed"], "stops": stops, **lines})
     settings = {"preset": table.plan.preset, "validation": VALIDATION, **table.plan.fixed}
     parts = {"levels": done[0]["levels"], "summary": found, "runs": runs, "panels": panels}
     return {"settings": settings, **parts, "measured": value("early-stopping")}
-
-
-def _panel(table: Any, run: Mapping[str, Any]) -> dict[str, Any]:
-    """Curves and stops of one run, which is computed again from its row."""
-    found = stopping(table.recreate(table.find({"sequences": run["sequences"]}, run["seed"]), progress=False))
-    lines = {name: [round(float(value), 5) for value in getattr(found, name)] for name in CURVES}
-    stops = {rule: {name: run[f"{name}.{rule}"] for name in ("step", "loss", "class")} for rule in RULES}
-    return {"sequences": run["sequences"], "seed": run["seed"], "stops": stops, **lines}
 
 
 def summary(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -138,8 +138,12 @@ class SequenceLoss(OfModel, Described, Objective):
         """The sequences of one step, None where every step sees all of them."""
 
     @cached_property
-    def data(self) -> Any:
+    def _arrays(self) -> Any:
         return self.seen.arrays()
+
+    @property
+    def data(self) -> Any:
+        return self._arrays
 
     def draw(self, step: int) -> Any:
         batch = self.minibatch(step)

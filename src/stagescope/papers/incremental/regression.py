@@ -501,11 +501,14 @@ class RegressionSampled(OfModel, Described, Objective):
         return self
 
     @cached_property
-    def data(self) -> Any:
+    def _all(self) -> np.ndarray:
         """Contexts whose second moments are exactly those of the tokens: sqrt(N d) e_n x e_i, once each (N d, N, d)."""
         size = self.model.positions * self.model.dim
-        tokens = (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, self.model.dim)
-        return {"tokens": tokens, "target": self.model.target}
+        return (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, self.model.dim)
+
+    @property
+    def data(self) -> Any:
+        return {"tokens": self._all, "target": self.model.target}
 
     def minibatch(self, step: int) -> np.ndarray | None:
         """The contexts of one step (batch, N, d), None where every step sees all of them."""

@@ -264,7 +264,9 @@ def _saddle_path(
     curve: tuple[np.ndarray, np.ndarray],
     found: Parted | None,
     forms: RegressionForms,
-    *size: Any,
+    eta: float,
+    time: np.ndarray,
+    sizes: dict[str, np.ndarray],
 ) -> SaddlePath:
     """Plateaus between events that come. None is a critical point at a finite place: logits grow without end on each.
 
@@ -280,7 +282,7 @@ def _saddle_path(
         state: Place = "at infinity" if j else "passed"
         legs.append(Leg(f"plateau {j}", begin, end, loss, opens, rate, lambda state=state: (state, ())))
     levels = {f"t{j + 1}": float(above + below) / 2 for j, (above, below) in enumerate(pairwise(forms.levels))}
-    return SaddlePath(tuple(legs), events, tuple(unsure(events)), *size, levels)
+    return SaddlePath(tuple(legs), events, tuple(unsure(events)), eta, time, sizes, levels)
 
 
 def _slowest(curve: tuple[np.ndarray, np.ndarray], begin: float, end: float) -> float:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field as Limits
@@ -68,7 +68,7 @@ class LagInformation:
         return (self.first, *(int(lag) for lag in rest if lag != self.first))
 
     @property
-    def facts(self) -> dict[str, list[float]]:
+    def facts(self) -> dict[str, Any]:
         """What is stored of it."""
         return {name: getattr(self, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(self.order)}
 
