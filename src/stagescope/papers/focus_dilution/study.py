@@ -1,6 +1,7 @@
 """Focus and dilution (arXiv 2605.01199): embeddings condense, attention focuses on the frequent token, then dilutes."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -103,21 +104,22 @@ FORMS = {
 }
 _GIVEN, _FAMILY = {"pi0": False}, {"pi0": True}
 _SCALES = ("init_scale_w0", "init_scale_w1", "init_scale_wq", "init_scale_wk")
+_log, _whole = partial(Slider, step=200, log=True), partial(Slider, step=1, whole=True)
 PLAY = Playable(
     script=f"{_HERE}:play.js",
     sliders=(
         Slider("persistence", -0.3, 0.95),
         Slider("pi.*", 0.01, 0.95, where=_GIVEN),
         Slider("pi0", 0.1, 0.9, where=_FAMILY),
-        Slider("tokens", 2, 8, 1, whole=True, where=_FAMILY),
+        _whole("tokens", 2, 8, where=_FAMILY),
         Slider("delta", -0.1, 0.1, 0.001, where=_FAMILY),
-        Slider("scale", 0.1, 20, 200, log=True),
-        Slider("width", 1, 12, 1, whole=True),
-        Slider("init_scale", 1e-6, 0.3, 200, log=True),
-        Slider("seed", 0, 9, 1, whole=True),
-        Slider("until", 10, 1e4, 200, log=True),
-        Slider("key_width", 1, 12, 1, whole=True, like="width", more=True),
-        *(Slider(name, 1e-6, 0.3, 200, log=True, like="init_scale", more=True) for name in _SCALES),
+        _log("scale", 0.1, 20),
+        _whole("width", 1, 12),
+        _log("init_scale", 1e-6, 0.3),
+        _whole("seed", 0, 9),
+        _log("until", 10, 1e4),
+        _whole("key_width", 1, 12, like="width", more=True),
+        *(_log(name, 1e-6, 0.3, like="init_scale", more=True) for name in _SCALES),
     ),
     fixed={"form": "population", "optimizer": "flow", "transition": None, "shape": ()},
     draws=lambda seed: parts.play_draws(seed),
@@ -225,20 +227,23 @@ TAGS = {
     "FD:predicted-sequence": Tag("saddle path", "beside a small model's path E' = N E: the start gives the sequence of events"),
     "FD:predicted-times": Tag("saddle path", "and their times"),
     "FD:critical-scale": Tag("saddle path", "growth along a leg can be finite: below a start scale an event never comes"),
-    "FD:text-loss": Tag("real text", "mean cross-entropy of the token after windows of a text"),
-    "FD:text-counts": Tag("real text", "a window enters through its counts and its last token, A_j ~ n_j exp(Phi_ij)"),
-    "FD:text-causal": Tag("real text", "the loss at all positions, attention over the tokens up to each"),
-    "FD:text-variants": Tag("real text", "with positions, residual stream or LayerNorm before the output"),
-    "FD:text-stages": Tag("real text", "openings E_k and Q_k, turns of attention rows, entropy and rare norms"),
-    "FD:text-origin": Tag("real text", "the first mode grows at mu0 = |pi| |pi - 1/d|"),
-    "FD:text-order": Tag("real text", "E1 < Q1 < E2 < min(E3, Q2)"),
-    "FD:text-bigram": Tag("real text", "the flow on the bigram chain gives the time of E2"),
-    "FD:text-sign": Tag("real text", "Phi opens along sign(c) pi pi^T, c measured on real windows"),
-    "FD:text-entropy": Tag("real text", "under Adam the entropy of attention falls, rises and falls again"),
-    "FD:text-norms": Tag("real text", "under Adam embeddings of rare types grow, retract and grow"),
-    "FD:text-separability": Tag(
-        "real text", "r = sigma_2/sigma_1 of E[h (y - 1/d)^T]: small r, one mode grows alone; large r, no stages"
-    ),
+    **{
+        tag: Tag("real text", law)
+        for tag, law in {
+            "FD:text-loss": "mean cross-entropy of the token after windows of a text",
+            "FD:text-counts": "a window enters through its counts and its last token, A_j ~ n_j exp(Phi_ij)",
+            "FD:text-causal": "the loss at all positions, attention over the tokens up to each",
+            "FD:text-variants": "with positions, residual stream or LayerNorm before the output",
+            "FD:text-stages": "openings E_k and Q_k, turns of attention rows, entropy and rare norms",
+            "FD:text-origin": "the first mode grows at mu0 = |pi| |pi - 1/d|",
+            "FD:text-order": "E1 < Q1 < E2 < min(E3, Q2)",
+            "FD:text-bigram": "the flow on the bigram chain gives the time of E2",
+            "FD:text-sign": "Phi opens along sign(c) pi pi^T, c measured on real windows",
+            "FD:text-entropy": "under Adam the entropy of attention falls, rises and falls again",
+            "FD:text-norms": "under Adam embeddings of rare types grow, retract and grow",
+            "FD:text-separability": "r = sigma_2/sigma_1 of E[h (y - 1/d)^T]: small r, one mode grows alone; large r, no stages",
+        }.items()
+    },
     "FD:watched-rank": Tag("a watched transformer", "effective rank of the token embedding falls to half, then rises by half"),
     "FD:watched-order": Tag("a watched transformer", "E1 < Q1 < E2: embedding, attention, embedding again"),
 }

@@ -54,7 +54,7 @@ def token_views(reading: Reading) -> list[Maker]:
     seen, few = (_Seen(token_curves(some.run), some.frames) for some in samples)
     return [
         partial(_loss, run, seen),
-        partial(_attention, few),
+        partial(_between, few, "attention"),
         partial(_focus, seen),
         partial(_entropy, seen),
         partial(_values, seen, "W0"),
@@ -63,7 +63,7 @@ def token_views(reading: Reading) -> list[Maker]:
         partial(_row_norms, seen),
         partial(_values, seen, "W1"),
         partial(norms_view, run),
-        partial(_scores, few),
+        partial(_between, few, "scores"),
         partial(_excess, run, seen),
         partial(speed_view, run),
     ]
@@ -88,19 +88,15 @@ def _excess(run: Run, seen: _Seen) -> View | None:
     return excess_view(np.asarray(run.series["loss"]) - chain.floor(), "the entropy rate of the chain", levels)
 
 
-def _attention(seen: _Seen) -> View:
-    most = seen.tokens[seen.curves.frequent]
-    about = f"Attention in an infinitely long context: row = query type, column = key type. Token {most} is the most frequent."
-    return _between(seen, "attention", "Attention between token types", about, seen.curves.attention)
-
-
-def _scores(seen: _Seen) -> View:
-    about = "Phi, before the softmax and without the frequencies of the tokens. Attention opens along a rank-one pattern."
-    return _between(seen, "scores", "Attention scores", about, seen.curves.scores, signed=True)
-
-
-def _between(seen: _Seen, slot: str, title: str, about: str, values: np.ndarray, signed: bool = False) -> View:
-    tokens = seen.tokens
+def _between(seen: _Seen, slot: str) -> View:
+    """Attention or its scores between all tokens."""
+    tokens, signed = seen.tokens, slot == "scores"
+    title = "Attention scores" if signed else "Attention between token types"
+    about = "Attention in an infinitely long context: row = query type, column = key type."
+    about += f" Token {tokens[seen.curves.frequent]} is the most frequent."
+    if signed:
+        about = "Phi, before the softmax and without the frequencies of the tokens. Attention opens along a rank-one pattern."
+    values = getattr(seen.curves, slot)
     return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, tokens=True, frames=seen.frames)
 
 

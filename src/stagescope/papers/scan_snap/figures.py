@@ -248,10 +248,10 @@ def entropies(
     return {"rows": rows, "falls_at_every_rate": falls.tolist(), "largest_sparser_than_smallest": extremes.tolist()}
 
 
-def _figure(name: str, title: str, compute: Callable[..., Numbers], *cost: str, **more: Any) -> tuple[str, Figure]:
+def _figure(name: str, title: str, compute: Callable[..., Numbers], cost: str = "", **more: Any) -> tuple[str, Figure]:
     """Drawn by the namesake of what computes its numbers; matplotlib is imported when something is drawn."""
     namesake = compute.func if isinstance(compute, partial) else compute
-    return name, Figure(name, title, compute, lambda numbers: getattr(parts.drawings, namesake.__name__)(numbers), *cost, **more)
+    return name, Figure(name, title, compute, lambda numbers: getattr(parts.drawings, namesake.__name__)(numbers), cost, **more)
 
 
 FIGURES = dict(

@@ -1,5 +1,6 @@
 """Scan and snap (arXiv 2305.16380): attention in token-pair logits drops common tokens, then freezes."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -88,21 +89,22 @@ def check_use(options: ScanSnapOptions) -> None:
 
 
 _HERE = "stagescope.papers.scan_snap"
+_log, _whole = partial(Slider, step=200, log=True), partial(Slider, step=1, whole=True)
 PLAY = Playable(
     script=f"{_HERE}:play.js",
     sliders=(
-        Slider("rate_y", 0.1, 100, 200, log=True),
-        Slider("rate_z", 0.1, 100, 200, log=True),
-        Slider("num_last", 1, 5, 1, whole=True),
-        Slider("num_next_per_last", 1, 2, 1, whole=True),
-        Slider("num_common", 0, 20, 1, whole=True),
-        Slider("num_unique", 1, 20, 1, whole=True),
-        Slider("common_p", 0.1, 10, 200, log=True),
+        _log("rate_y", 0.1, 100),
+        _log("rate_z", 0.1, 100),
+        _whole("num_last", 1, 5),
+        _whole("num_next_per_last", 1, 2),
+        _whole("num_common", 0, 20),
+        _whole("num_unique", 1, 20),
+        _log("common_p", 0.1, 10),
         Slider("umin", 0.01, 1),
         Slider("umax", 0.01, 2),
-        Slider("until", 1, 1e4, 200, log=True),
-        Slider("num_common_per_last", 0, 10, 1, whole=True, more=True),
-        Slider("vocab", 10, 5000, 200, log=True, whole=True, more=True),
+        _log("until", 1, 1e4),
+        _whole("num_common_per_last", 0, 10, more=True),
+        _log("vocab", 10, 5000, whole=True, more=True),
     ),
     fixed={"classes": None, "decoder": "gradient", "columns": "merged", "init_scale": 0.0, "optimizer": "flow", "length": None},
     constants=lambda: {"onset_loss": parts.LEVELS.onset_loss, "winner_ratio": parts.LEVELS.winner_ratio},

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from stagescope.detect.stage import Stage
 from stagescope.papers.reading import Reading
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
+from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.reading import ScanSnapReading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, matrix, norms_view, speed_view, values_view
@@ -76,25 +76,33 @@ class _Page:
             frames=self.frames,
         )
 
-    def _by_class(self, values: np.ndarray, slot: str, title: str, about: str, axis: str, log: bool = False) -> View:
-        """The mean over classes, then each class."""
+    def by_class(self, name: str) -> View:
+        """A curve of class attention: the mean over classes, then each class."""
+        slot, title, about, axis = {
+            "common_mass": (
+                "common-mass",
+                "Attention on common tokens",
+                "Attention on tokens that several classes share. It falls during the scan and hardly changes after the snap.",
+                "attention",
+            ),
+            "speed": (
+                "attention-speed",
+                "Speed of attention",
+                "Sum of |dc_n/dt| over tokens. It is largest at `peak` and below 10 % of that after `snap`.",
+                f"per unit of {self.curves.clock}",
+            ),
+            "entropy": (
+                "entropy",
+                "Entropy on distinct tokens",
+                "Entropy of class attention on the class's distinct tokens, in nats. Lower is sparser.",
+                "nats",
+            ),
+        }[name]
+        values, log = getattr(self.curves, name), name == "speed"
         made = [Curve("mean", self.curves.mean(values))]
         if len(self.classes) > 1:
             made += many_curves(values, [f"class {name}" for name in self.classes], named=NAMED - 1)
         return curves(slot, title, about + left_out(len(self.classes), what="classes"), axis, made, log=log, frames=self.frames)
-
-    def common_mass(self) -> View:
-        about = "Attention on tokens that several classes share. It falls during the scan and hardly changes after the snap."
-        return self._by_class(self.curves.common_mass, "common-mass", "Attention on common tokens", about, "attention")
-
-    def attention_speed(self) -> View:
-        about = "Sum of |dc_n/dt| over tokens. It is largest at `peak` and below 10 % of that after `snap`."
-        axis = f"per unit of {self.curves.clock}"
-        return self._by_class(self.curves.speed, "attention-speed", "Speed of attention", about, axis, log=True)
-
-    def entropy_curves(self) -> View:
-        about = "Entropy of class attention on the class's distinct tokens, in nats. Lower is sparser."
-        return self._by_class(self.curves.entropy, "entropy", "Entropy on distinct tokens", about, "nats")
 
     def tokens(self) -> View:
         """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
@@ -145,10 +153,10 @@ def pairwise_views(reading: Reading) -> list[Maker]:
     return [
         partial(_loss, run, law),
         page.attention,
-        page.common_mass,
+        partial(page.by_class, "common_mass"),
         page.tokens,
-        page.attention_speed,
-        page.entropy_curves,
+        partial(page.by_class, "speed"),
+        partial(page.by_class, "entropy"),
         page.scores,
         partial(_decoder, run, page),
         partial(values_view, run),
@@ -227,27 +235,21 @@ GLOSSARY = {
 
 
 def explain_run(reading: ScanSnapReading) -> Explained:
-    law = reading.law
-    said = captions(reading.told_stages, _said)
-    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", _table(law), said, GLOSSARY, "common-mass")
-
-
-def _sentence(law: Any) -> str:
-    process = law.process
+    process = reading.law.process
     layer = f"One attention layer (scores Z, decoder Y) reads a context and a query and predicts one of {process.vocab:,} tokens"
     shared = f"{len(process.common)} tokens are common to several, {len(process.distinct)} are distinct"
     many = f"There are {len(process.classes)} classes of contexts; {shared}"
-    return f"{layer}. {many}."
+    said = captions(reading.told_stages, _said)
+    return Explained(f"{layer}. {many}. {motion_words(reading.run)}", _table(process), said, GLOSSARY, "common-mass")
 
 
-def _table(law: Any) -> SmallTable | None:
-    process = law.process
-    keys = tuple(process.keys)
+def _table(process: SequenceClasses) -> SmallTable | None:
+    keys = process.keys
     if len(process.classes) > LARGEST_TABLE or len(keys) > LARGEST_TABLE:
         return None
     rows = tuple(f"{each.query} → {each.target}" for each in process.classes)
     values = np.asarray(process.table(keys))
-    return SmallTable("P(token | class): row = class (query → target)", rows, tuple(process.label(key) for key in keys), values)
+    return SmallTable("P(token | class): row = class (query → target)", rows, tuple(map(process.label, keys)), values)
 
 
 def _said(stage: Stage) -> str:

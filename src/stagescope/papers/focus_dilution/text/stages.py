@@ -179,9 +179,9 @@ class TextHistory:
         first = next((i for i, turn in enumerate(found) if turn.rising == rising), len(found))
         return found[first : first + 3] if len(found) >= first + 3 else []
 
-    def swings(self, least: float) -> list[float]:
-        """How far the mean entropy falls, rises and falls again, in turns of `least` or more; empty where it does not."""
-        return [abs(turn.after - turn.before) for turn in self.three_turns(self.mean_entropy, least, rising=False)]
+    def swings(self, least: float) -> list[float] | None:
+        """How far the mean entropy falls, rises and falls again, in turns of `least` or more; None where it does not."""
+        return [abs(turn.after - turn.before) for turn in self.three_turns(self.mean_entropy, least, rising=False)] or None
 
 
 def detect(curves: TextCurves, probes: Mapping[str, int], *, clock: str, status: str) -> Stages:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -185,16 +184,11 @@ TEXT = {
 
 
 def explain_run(reading: TextFocusReading) -> Explained:
-    stages = reading.told_stages
-    said = f"{_sentence(reading.law)} {motion_words(reading.run)}"
+    stages, law = reading.told_stages, reading.law
+    types = f"the {law.model.vocab:,} most frequent types of the text {law.process.title}"
+    layer = f"One attention layer (embedding of width {law.model.width}) learns to predict the next word among {types}"
+    said = f"{layer}, from windows of {law.length} words. {motion_words(reading.run)}"
     return Explained(said, captions=captions(stages, lambda stage: _said(stage, stages)), glossary={**GLOSSARY, **TEXT})
-
-
-def _sentence(law: Any) -> str:
-    model = law.model
-    seen = f"the {model.vocab:,} most frequent types of the text {law.process.title}"
-    layer = f"One attention layer (embedding of width {model.width}) learns to predict the next word among {seen}"
-    return f"{layer}, from windows of {law.length} words."
 
 
 def _said(stage: Stage, stages: Stages) -> str:

@@ -301,10 +301,6 @@ class TextTransformerLoss(TokenWindowLoss):
 
         return gradient
 
-    @cached_property
-    def _attending(self) -> Any:
-        return _attention(self.model)  # pyright: ignore[reportArgumentType]
-
     @property
     def watched_tokens(self) -> np.ndarray:
         """The input tokens (N, length) of the watched windows; the last token of a window is a target only."""
@@ -313,7 +309,7 @@ class TextTransformerLoss(TokenWindowLoss):
     def attention(self, params: Params) -> np.ndarray:
         """Attention (N, length, length) on the watched windows."""
         cast = {name: np.asarray(block, self.precision) for name, block in params.items()}
-        return np.asarray(self._attending(cast, self.watched_tokens))
+        return np.asarray(_attention(self.model)(cast, self.watched_tokens))  # pyright: ignore[reportArgumentType]
 
 
 def cross_entropy(model: TextTransformer, params: Any, tokens: Any) -> Any:
