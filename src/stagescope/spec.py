@@ -114,17 +114,12 @@ def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[st
         elif item["type"] == "value_error":
             sentences.append(f"{where}: {message}" if where else message)
         else:
-            sentences.append(
-                f"{where}: {message.replace('Input should', 'must')}, got {_short(item['input'])}{_default(item, kind)}"
-            )
+            # A value that would do: the default of the field, where it has one.
+            field = kind.model_fields.get(str(item["loc"][0])) if item["loc"] else None
+            known = field and not field.is_required() and field.default_factory is None and field.default is not None
+            default = f"; the default is {_short(field.default)}" if field and known else ""
+            sentences.append(f"{where}: {message.replace('Input should', 'must')}, got {_short(item['input'])}{default}")
     return "; ".join(sentences)
-
-
-def _default(item: Any, kind: type[BaseModel]) -> str:
-    """A value that would do: the default of the field, where it has one."""
-    field = kind.model_fields.get(str(item["loc"][0])) if item["loc"] else None
-    known = field is not None and not field.is_required() and field.default_factory is None and field.default is not None
-    return f"; the default is {_short(field.default)}" if field is not None and known else ""
 
 
 def _short(value: Any) -> str:

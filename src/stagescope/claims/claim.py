@@ -128,7 +128,13 @@ class Claim:
             raise InputError(f"the claim {self.tag}: kind is {self.kind!r}; choose among {', '.join(get_args(Sort))}")
         if self.group is not None and not isinstance(self.group, str):
             raise InputError(f"the claim {self.tag}: group is of type {type(self.group).__name__}; give a text")
-        object.__setattr__(self, "shown", self._places())
+        names = (self.shown,) if isinstance(self.shown, str) else self.shown  # one name may be given as a text
+        if not isinstance(names, Iterable):
+            raise InputError(f"the claim {self.tag}: shown is of type {type(names).__name__}; give names of events or stages")
+        object.__setattr__(self, "shown", tuple(names))
+        for name in self.shown:
+            if not isinstance(name, str):
+                raise InputError(f"the claim {self.tag}: shown has a {type(name).__name__}; give names of events or stages")
         given = self.null if isinstance(self.null, Iterable) else (self.null,)
         object.__setattr__(self, "null", tuple(given))
         for null in self.nulls:
@@ -138,17 +144,6 @@ class Claim:
     @property
     def nulls(self) -> tuple[Inputs, ...]:
         return (self.null,) if isinstance(self.null, Inputs) else self.null
-
-    def _places(self) -> tuple[str, ...]:
-        """The names in `shown`; one name may be given as a text."""
-        names = (self.shown,) if isinstance(self.shown, str) else self.shown
-        if not isinstance(names, Iterable):
-            raise InputError(f"the claim {self.tag}: shown is of type {type(names).__name__}; give names of events or stages")
-        found = tuple(names)
-        for name in found:
-            if not isinstance(name, str):
-                raise InputError(f"the claim {self.tag}: shown has a {type(name).__name__}; give names of events or stages")
-        return found
 
     def judge(self, run: Run, evidence: Any) -> Verdict:
         """The verdict on a run. A run that did not reach its end confirms nothing; for a broken one nothing is computed.

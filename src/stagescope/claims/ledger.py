@@ -106,7 +106,10 @@ class Ledger:
             text.append(f"  [{row.tag}]\n", style="dim")
             if row.measured is not None and not (isinstance(row.measured, str) and row.measured in row.reason):
                 text.append(f"{'':<{VERDICT_WIDTH}}{_numbers(row)}\n")
-            for line in filter(None, (row.reason, row.cost and f"beside this run: {row.cost}", _decided(row.elsewhere))):
+            lines, place = [row.reason, row.cost and f"beside this run: {row.cost}"], row.elsewhere
+            if place and place.verdict:
+                lines.append(f"with {_options(place)}: {place.verdict.verdict}; {place.verdict.reason}")
+            for line in filter(None, lines):
                 text.append(f"{'':<{VERDICT_WIDTH}}{line}\n", style="dim")
         text.append(self.summary())
         for remark in self.remarks():
@@ -169,11 +172,6 @@ def _numbers(row: Verdict) -> str:
     if isinstance(row.tolerance, str):
         return f"{numbers}{unit}; {MUST.get(row.tolerance, row.tolerance)}"
     return f"{numbers}, tolerance {_number(row.tolerance)}{unit}"
-
-
-def _decided(place: Elsewhere | None) -> str:
-    """How the claim is decided by a run with other options; empty where none was made."""
-    return f"with {_options(place)}: {place.verdict.verdict}; {place.verdict.reason}" if place and place.verdict else ""
 
 
 def _options(place: Elsewhere) -> str:

@@ -179,7 +179,8 @@ def areas(x: Ruler, y: Ruler, cells: Collection[Cell]) -> dict[Cell, list[Rect]]
             owner = _owner((x, y), (column, row), leaf, known)
             if owner is not None:
                 found[owner].append(Rect(left, right, bottom, top))
-    return {cell: _joined(rects) for cell, rects in found.items() if rects}
+    rows = {cell: _joined(rects, "left", "right", slice(2, 4)) for cell, rects in found.items() if rects}
+    return {cell: _joined(rects, "bottom", "top", slice(0, 2)) for cell, rects in rows.items()}
 
 
 def _parts(ruler: Ruler, low: Any, high: Any) -> list[tuple[Any, float, float]]:
@@ -211,18 +212,12 @@ def _owner(rulers: tuple[Ruler, Ruler], corner: Cell, leaf: Leaf, known: frozens
     return min(leaf.cells, key=far, default=None)
 
 
-def _joined(rects: Iterable[Rect]) -> list[Rect]:
-    """Neighbours made one, first along rows, then along columns."""
-    rows: list[Rect] = []
-    for rect in sorted(rects, key=lambda r: (r.bottom, r.top, r.left)):
-        if rows and rows[-1][2:] == rect[2:] and rows[-1].right == rect.left:
-            rows[-1] = rows[-1]._replace(right=rect.right)
-        else:
-            rows.append(rect)
+def _joined(rects: Iterable[Rect], low: str, high: str, across: slice) -> list[Rect]:
+    """Neighbours along one axis, from `low` to `high`, made one where they are alike `across` it."""
     whole: list[Rect] = []
-    for rect in sorted(rows, key=lambda r: (r.left, r.right, r.bottom)):
-        if whole and whole[-1][:2] == rect[:2] and whole[-1].top == rect.bottom:
-            whole[-1] = whole[-1]._replace(top=rect.top)
+    for rect in sorted(rects, key=lambda r: (r[across], getattr(r, low))):
+        if whole and whole[-1][across] == rect[across] and getattr(whole[-1], high) == getattr(rect, low):
+            whole[-1] = whole[-1]._replace(**{high: getattr(rect, high)})
         else:
             whole.append(rect)
     return whole

@@ -4,7 +4,7 @@ import base64
 import html
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +120,7 @@ def _rate_panel(axes: "Axes", points: Sequence[BranchPoint], parts: Parts) -> No
     for kind in kinds or [""]:
         for place in range(max(len(_rates(point, kind)) for point in points)):
             colour, shade = KINDS.get(kind, COLORS[0]), 1.0 if place == 0 else 0.45
-            _line(axes, parts, lambda point, k=kind, i=place: _at(_rates(point, k), i), colour, shade)
+            _line(axes, parts, lambda point, k=kind, i=place: (*_rates(point, k)[i:], 0.0)[0], colour, shade)
     axes.set_ylabel("rates of what opens" if points[0].openings else "rates that grow")
     axes.set_ylim(bottom=0)
     if not any(point.rates for point in points):
@@ -145,10 +145,6 @@ def _handle(colour: str, label: str, style: str = "-") -> Any:
 
 def _rates(point: BranchPoint, kind: str) -> Sequence[float]:
     return point.openings[kind] if kind else () if point.openings else point.rates
-
-
-def _at(rates: Sequence[float], place: int) -> float:
-    return rates[place] if place < len(rates) else 0.0
 
 
 def _line(axes: "Axes", parts: Parts, height: Callable[[BranchPoint], float], colour: str, shade: float = 1.0) -> None:
@@ -184,7 +180,7 @@ def _cut(branch: Branch, before: BranchPoint, after: BranchPoint) -> BranchPoint
     share = ways[0] / (sum(ways) or 1.0)
 
     def between(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
-        return tuple((1 - share) * _at(one, i) + share * _at(other, i) for i in range(max(len(one), len(other))))
+        return tuple((1 - share) * a + share * b for a, b in zip_longest(one, other, fillvalue=0.0))
 
     measures = {name: between(values, after.measures[name]) for name, values in before.measures.items()}
     openings = {name: between(rates, after.openings[name]) for name, rates in before.openings.items()}

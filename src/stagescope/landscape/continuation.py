@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
 from typing import Any
 
@@ -330,14 +330,14 @@ def _place(follower: Follower, spot: Spot, kind: str, what: str) -> Crossing:
 
 def _zeros(follower: Follower, tracked: Tracked, folds: list[Crossing]) -> Iterator[Crossing]:
     """Where a rate is zero: one inside the model, folds left out, because there one always is; or one of what opens."""
+
+    def here(name: str, spot: Spot) -> Modes:
+        return outside(follower.zeros, spot)[name] if name else inside(follower.zeros, spot)
+
     for name, modes in {"": tracked.inside, **tracked.outside}.items():
         for i, at, following in _pairs(tracked):
             for mode in np.flatnonzero(tracked.signs[name][i] * tracked.signs[name][i + 1] < 0):
-
-                def here(spot: Spot, kind: str = name) -> Modes:
-                    return outside(follower.zeros, spot)[kind] if kind else inside(follower.zeros, spot)
-
-                rate = _rate(modes[i], modes[i + 1], int(mode), here)
+                rate = _rate(modes[i], modes[i + 1], int(mode), partial(here, name))
                 spot = follower.located(at, following, rate)
                 if abs(rate(spot)) > SMALL * max(abs(rate(at)), abs(rate(following))):
                     continue  # two rates that do not cross

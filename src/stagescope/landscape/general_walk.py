@@ -296,11 +296,13 @@ class Stretch:
             if found is not None:
                 self._relax(*found)
                 return
+            # Whether noise of the base path has grown, as some deviation has, to where it is seen, and that one is smaller.
+            hidden = self.began < np.log(RULE.noise)
             if not norm(y) < RULE.off * max(1.0, float(norm(self.left))):
                 self.made.ending = f"the path runs off: at t={plain_time(self.t)} its length is {norm(y):.2g}"
             elif len(self.made.time) > RULE.steps:
                 self.made.ending = f"given up after {RULE.steps} steps of the solver, at t={plain_time(self.t)}"
-            elif self._drowned():
+            elif np.any(hidden & (self.tangents.logs - self.began > np.log(RULE.seen / RULE.noise))):
                 self.made.ending = (
                     f"from t={plain_time(self.t)} on, rounding on the path is larger than what the start leaves beside it"
                 )
@@ -339,12 +341,6 @@ class Stretch:
         self.t, self.y, self.velocity, self.jacobian = t, y, velocity, jacobian
         self._keep()
         return False
-
-    def _drowned(self) -> bool:
-        """Whether noise of the base path has grown, as some deviation has, to where it is seen, and that one is smaller."""
-        grown = self.tangents.logs - self.began
-        hidden = self.began < np.log(RULE.noise)
-        return bool(np.any(hidden & (grown > np.log(RULE.seen / RULE.noise))))
 
     def _fallen(self) -> tuple[np.ndarray, Eigen] | None:
         """The critical point that the base path falls onto, searched each time |F| has fallen far enough."""

@@ -323,15 +323,7 @@ class Linearisation:
             return np.zeros_like(forcing)
         if self._whole:
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
-            if self._symmetric:
-                roots: Any = self.near.roots
-                rates, modes = self._modes
-                gaps = np.real(rate) - rates
-                gaps[np.abs(gaps) <= DRIVEN * np.abs(gaps).max()] = np.inf
-                found = roots[:, None] * (modes @ ((modes.T @ (parts / roots[:, None])) / gaps[:, None]))
-            else:
-                system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(parts)) - self.jacobian
-                found = np.linalg.lstsq(system, parts, rcond=DRIVEN)[0]
+            found = (self._by_modes if self._symmetric else self._by_least_squares)(rate, parts)
             left = float(norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
             found = found @ WHOLE
         else:
@@ -350,6 +342,17 @@ class Linearisation:
                 f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"
             )
         return found
+
+    def _by_modes(self, rate: complex, parts: np.ndarray) -> np.ndarray:
+        roots: Any = self.near.roots
+        rates, modes = self._modes
+        gaps = np.real(rate) - rates
+        gaps[np.abs(gaps) <= DRIVEN * np.abs(gaps).max()] = np.inf
+        return roots[:, None] * (modes @ ((modes.T @ (parts / roots[:, None])) / gaps[:, None]))
+
+    def _by_least_squares(self, rate: complex, parts: np.ndarray) -> np.ndarray:
+        system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(parts)) - self.jacobian
+        return np.linalg.lstsq(system, parts, rcond=DRIVEN)[0]
 
 
 def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from stagescope.papers.paper import FORMS, Cost, Kind, Paper
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import Boundary, NamedSweep, Study
 
-OPTIONAL: Any = Callable | None
+OPTIONAL: Any = Callable | None  # pyright: ignore[reportOperatorIssue]
 
 
 def check_paper(paper: Any) -> Paper:

@@ -42,7 +42,11 @@ def keep(made: "Reading", run: Run) -> None:
     if not any(each is made for each in own):
         own.insert(0, made)
         del own[KEPT:]
-    if any(each is made for each in _recent) or not _by_bytes_alone(made):
+    # Only what is small, and follows from the bytes of a stored run: it is of a paper, and without a text. A text may be found
+    # at one time and not at another; an objective of your own is no part of a stored run.
+    stored = made.kind is not None and made.run.spec["field"] is not None and _origin(made.run.params) is not None
+    lasting = stored and _size(made.run) <= BUDGET and "TextCorpus" not in types_of(made.run.spec)
+    if not lasting or any(each is made for each in _recent):
         return
     kept, left = [made], BUDGET - _size(made.run)
     for each in _recent:
@@ -51,16 +55,6 @@ def keep(made: "Reading", run: Run) -> None:
             break
         kept.append(each)
     _recent = tuple(kept)  # replaced at once: another thread may be looking at the one before
-
-
-def _by_bytes_alone(made: "Reading") -> bool:
-    """Whether a reading is small, and follows from the bytes of a stored run: it is of a paper, and without a text.
-
-    A text may be found at one time and not at another; an objective of your own is no part of a stored run.
-    """
-    run = made.run
-    stored = made.kind is not None and run.spec["field"] is not None and _origin(run.params) is not None
-    return stored and _size(run) <= BUDGET and "TextCorpus" not in types_of(run.spec)
 
 
 def _size(run: Run) -> int:

@@ -18,7 +18,6 @@ import numpy as np
 
 import stagescope
 from stagescope.claims.claim import Verdict
-from stagescope.claims.comparison import OverRuns
 from stagescope.detect.stage import Stage, Stages
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
@@ -374,14 +373,12 @@ def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     }
     texts["unit"] = label(row.unit or "")
     span, lands = span_of(row, portrait.stages, portrait.run), landing(row, portrait.stages, portrait.run)
-    over = None if row.over_runs is None else _over_runs(row.over_runs)
+    over, found = None, row.over_runs
+    if found is not None:
+        over = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
+        over |= {name: label(getattr(found, name)) for name in ("x_axis", "y_axis")}
+        over |= {"names": _labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
     return {**texts, **cells, **errors, **about, "span": None if span is None else list(span), "lands": lands, "over_runs": over}
-
-
-def _over_runs(found: OverRuns) -> dict[str, Any]:
-    numbers = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
-    texts = {name: label(getattr(found, name)) for name in ("x_axis", "y_axis")}
-    return {**numbers, **texts, "names": _labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
 
 
 def _rung(rung: Rung) -> dict[str, Any]:

@@ -72,16 +72,16 @@ def play_of_runs(runs: Sequence[Run]) -> dict[str, Any] | None:
 
 def laws_script(names: Sequence[str]) -> str:
     """The laws of some studies as one script: each in a scope of its own, by the name of its study."""
-    parts = [f"{json.dumps(name)}: (() => {{\n{_law(play_of(name)[1])}\nreturn {{ prepare, settle }};\n}})()" for name in names]
+    parts = []
+    for name in names:
+        play = play_of(name)[1]
+        text = play.text()
+        for needed in ("prepare", "settle"):
+            if f"export function {needed}(" not in text:
+                raise InputError(f"the law {play.script!r} has no 'export function {needed}(': see docs/play.md")
+        law = unexported(embeddable(text, play.script), play.script)
+        parts.append(f"{json.dumps(name)}: (() => {{\n{law}\nreturn {{ prepare, settle }};\n}})()")
     return "globalThis.stagescopeLaws = {\n...globalThis.stagescopeLaws,\n" + ",\n".join(parts) + "\n};\n"
-
-
-def _law(play: Playable) -> str:
-    text = play.text()
-    for needed in ("prepare", "settle"):
-        if f"export function {needed}(" not in text:
-            raise InputError(f"the law {play.script!r} has no 'export function {needed}(': see docs/play.md")
-    return unexported(embeddable(text, play.script), play.script)
 
 
 def _study(found: Study, play: Playable, start: Settings) -> dict[str, Any]:

@@ -231,7 +231,13 @@ def portrait(
     was interrupted, has a single frame or numbers that are not finite has a portrait of what there is.
     """
     skip = skipped(skip)
-    notes: list[str] = _condition(run)
+    notes: list[str] = []  # first what a reader must know before believing the rest
+    if not run.done:
+        why = run.reason or "it did not reach its end"
+        notes.append(f"the run is {run.status}: {why}; nothing after its last frame is known")
+    if run.frames < 2:
+        said = "a single frame was recorded: nothing is seen to move"
+        notes.append(said if run.frames else "no frame was recorded: there is nothing to show")
     views = _views(run, notes)
     done("views")
     seen = reading(run)
@@ -308,19 +314,6 @@ def _strings(described: Any) -> Iterator[str]:
     elif isinstance(described, dict | list):
         for item in described.values() if isinstance(described, dict) else described:
             yield from _strings(item)
-
-
-def _condition(run: Run) -> list[str]:
-    """What a reader must know before believing the rest."""
-    notes = []
-    if not run.done:
-        why = run.reason or "it did not reach its end"
-        notes.append(f"the run is {run.status}: {why}; nothing after its last frame is known")
-    if run.frames == 0:
-        notes.append("no frame was recorded: there is nothing to show")
-    elif run.frames == 1:
-        notes.append("a single frame was recorded: nothing is seen to move")
-    return notes
 
 
 def _views(run: Run, notes: list[str]) -> tuple[View, ...]:

@@ -265,7 +265,8 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
 
     diverging = view.low < 0 and view.low == -view.high
     ends: Any = {"vmin": view.low, "vmax": view.high}
-    norm = FuncNorm((_square_root, _square), **ends) if diverging else PowerNorm(0.5, **ends)
+    signed_root = (lambda v: np.sign(v) * np.sqrt(np.abs(v)), lambda v: np.sign(v) * np.square(v))
+    norm = FuncNorm(signed_root, **ends) if diverging else PowerNorm(0.5, **ends)
     image = axes.imshow(view.values[place, panel], cmap=colour_map(diverging), norm=norm, aspect="auto")
     axes.grid(False)
     size = axes.get_window_extent()
@@ -279,14 +280,6 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
             row, column = np.nonzero(view.marks.cells == number)
             axes.scatter(column, row, s=5, color=color, lw=0.4, edgecolor="black")
     return image
-
-
-def _square_root(values: np.ndarray) -> np.ndarray:
-    return np.sign(values) * np.sqrt(np.abs(values))
-
-
-def _square(values: np.ndarray) -> np.ndarray:
-    return np.sign(values) * np.square(values)
 
 
 def _key(drawing: "Drawing", view: Matrices) -> None:
