@@ -5,6 +5,7 @@ import time
 from importlib import import_module
 
 MODULES = (
+    "golden",
     "long_tests",
     "transitions",
     "scan_snap",
