@@ -322,7 +322,7 @@ def _entropy(evidence: TextEvidence) -> Comparison:
 def _norms(evidence: TextEvidence) -> Comparison:
     wanted, tolerance = f"grow, retract by {TOLERANCES.retraction:.0%} or more, grow", TOLERANCES.retraction
     least = float(-np.log(1 - tolerance))
-    turns = evidence.history.three_turns(evidence.history.log_norm, least, rising=True)
+    turns = evidence.history.retraction(least)
     if evidence.useless is not None:
         return undecided(evidence.useless, wanted, tolerance)
     if not turns:

@@ -183,6 +183,10 @@ class TextHistory:
         """How far the mean entropy falls, rises and falls again, in turns of `least` or more; None where it does not."""
         return [abs(turn.after - turn.before) for turn in self.three_turns(self.mean_entropy, least, rising=False)] or None
 
+    def retraction(self, least: float) -> list[Turn] | None:
+        """The first growth, retraction and growth of the logarithm of rare norms, in turns of `least` or more."""
+        return self.three_turns(self.log_norm, least, rising=True) or None
+
 
 def detect(curves: TextCurves, probes: Mapping[str, int], *, clock: str, status: str) -> Stages:
     """Stages of a run on a text; `probes` are words with their tokens."""
