@@ -28,13 +28,13 @@ class Pieces:
 
     def encode(self, types: np.ndarray) -> np.ndarray:
         """Tokens of a text given by types, some at a time: the places of pieces are eight bytes each."""
-        parts = [self._encoded(types[i : i + _PIECE]) for i in range(0, len(types), _PIECE)]
-        return np.concatenate(parts) if parts else self.tokens[:0]
-
-    def _encoded(self, types: np.ndarray) -> np.ndarray:
-        lengths = np.diff(self.starts)[types]
-        before = np.cumsum(lengths) - lengths
-        return self.tokens[np.arange(lengths.sum()) + np.repeat(self.starts[types] - before, lengths)]
+        parts = [self.tokens[:0]]
+        for i in range(0, len(types), _PIECE):
+            some = types[i : i + _PIECE]
+            lengths = np.diff(self.starts)[some]
+            before = np.cumsum(lengths) - lengths
+            parts.append(self.tokens[np.arange(lengths.sum()) + np.repeat(self.starts[some] - before, lengths)])
+        return np.concatenate(parts)
 
 
 def learn_pieces(types: tuple[str, ...], counts: np.ndarray, size: int) -> Pieces:

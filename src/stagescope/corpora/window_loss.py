@@ -46,7 +46,7 @@ class WindowLoss(OfModel, Described, Objective):
     @property
     def tokens(self) -> np.ndarray:
         """The stream of token numbers that windows are cut from."""
-        return self.process.train if self.part == "train" else self.process.held_out
+        return self.process.part(self.part)
 
     @property
     def windows(self) -> int:

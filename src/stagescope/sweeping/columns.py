@@ -204,13 +204,13 @@ def summarised(column: Column, rows: Sequence[Row], confidence: float, *, of_mea
 def _centre(known: Sequence[float], beyond: int, confidence: float, of_mean: bool) -> dict[str, Any]:
     """Mean and median with their intervals."""
     values = np.array([*known, *[math.inf] * beyond], dtype=float)
-    if not len(values):
-        return {"mean": None, "mean_interval": None, "median": None, "median_interval": None}
-    found = {"median": _inside(float(median(values))), "median_interval": interval(values, median, confidence)}
-    if beyond:
-        return {"mean": None, "mean_interval": None, **found}
-    around = interval(values, np.mean, confidence) if of_mean else None
-    return {"mean": float(np.mean(values)), "mean_interval": around, **found}
+    found: dict[str, Any] = dict.fromkeys(("mean", "mean_interval", "median", "median_interval"))
+    if len(values):
+        found |= {"median": _inside(float(median(values))), "median_interval": interval(values, median, confidence)}
+        found["mean"] = None if beyond else float(np.mean(values))
+        if of_mean and not beyond:
+            found["mean_interval"] = interval(values, np.mean, confidence)
+    return found
 
 
 def median(values: np.ndarray, axis: int = 0) -> np.ndarray:

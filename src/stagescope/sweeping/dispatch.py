@@ -254,7 +254,16 @@ class Dispatch:
             self._costs.append(spent / len(points))
             return list(zip(points, outcome.briefs, strict=True))
         if future.status == "error":
-            self._failed(points, future.exception())
+            from distributed import KilledWorker
+
+            # A task whose workers died goes out again, its points one by one; any other error is ours, not a point's.
+            error: Any = future.exception()
+            if not isinstance(error, KilledWorker):
+                problem = str(error) if isinstance(error, StagescopeError) else f"{type(error).__name__}: {error}"
+                raise StagescopeError(f"a worker cannot compute this sweep: {problem}")
+            if len(points) == 1:
+                self._deaths[points[0].digest] += error.allowed_failures + 1
+            self._alone.extend(point for point in points if self._deaths[point.digest] < DEATHS)
             # Rows for points that killed their workers again and again, where the workers themselves could not write them.
             lost = [point for point in points if self._deaths[point.digest] >= DEATHS]
             for point in lost:
@@ -267,14 +276,3 @@ class Dispatch:
 
     def _gone(self) -> StagescopeError:
         return StagescopeError("the scheduler is gone, and with it the points under way; what was committed is safe")
-
-    def _failed(self, points: tuple[Point, ...], error: Any) -> None:
-        """A task whose workers died goes out again, its points one by one; any other error is ours, not a point's."""
-        from distributed import KilledWorker
-
-        if not isinstance(error, KilledWorker):
-            problem = str(error) if isinstance(error, StagescopeError) else f"{type(error).__name__}: {error}"
-            raise StagescopeError(f"a worker cannot compute this sweep: {problem}")
-        if len(points) == 1:
-            self._deaths[points[0].digest] += error.allowed_failures + 1
-        self._alone.extend(point for point in points if self._deaths[point.digest] < DEATHS)

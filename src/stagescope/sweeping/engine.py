@@ -221,7 +221,14 @@ class Job:
         bare = request.model_copy(update={"grids": ()})
         self.task = Task(str(self.folder.resolve()), bare, new_id(), (), self.terms.timeout, self.terms.keep_runs)
         first = self._missing(every)
-        self._note_before(every, first)
+        rows = self.writer.rows
+        if problems := rows.problems() if first else []:
+            more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+            self.progress.warn(f"{problems[0]}{more}; points without an intact row are computed again")
+        known = (rows.current.get(point.digest) for point in every)
+        older = sum(row is not None and outdated(row, self.rules) for row in known)
+        if older and not self.terms.remeasure:
+            self.progress.note(f"{counted(older, 'row')} judged by older rules; --remeasure computes them again")
         with ExitStack() as self._workers:
             self._most = None if rounds else len(first)
             self._compute(every, first, "points")
@@ -244,17 +251,6 @@ class Job:
             why = "all were judged by the claims and rules of today" if judged else "this sweep judges no claims"
             how = "by the claims and rules of today" if self.renewed else f": {why}"
             self.progress.note(f"{counted(self.renewed, 'row')} renewed{' ' if self.renewed else ''}{how}")
-
-    def _note_before(self, every: Sequence[Point], missing: Sequence[Point]) -> None:
-        """Damaged and lost rows, if points are missing now, and rows whose claims were judged by rules no longer in force."""
-        rows = self.writer.rows
-        if problems := rows.problems() if missing else []:
-            more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-            self.progress.warn(f"{problems[0]}{more}; points without an intact row are computed again")
-        known = (rows.current.get(point.digest) for point in every)
-        older = sum(row is not None and outdated(row, self.rules) for row in known)
-        if older and not self.terms.remeasure:
-            self.progress.note(f"{counted(older, 'row')} judged by older rules; --remeasure computes them again")
 
     def _missing(self, every: Sequence[Point]) -> list[Point]:
         """Points without a row, those whose last try was damaged, and on request those that failed or are outdated."""

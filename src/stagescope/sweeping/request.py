@@ -130,10 +130,9 @@ def _files(base: Options, grids: Sequence[Grid]) -> dict[str, str]:
     Each word that is swept may name a file.
     """
     fixed = {name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields}
-    words = [
-        (axis.name, value) for grid in grids for axis in grid.every_axis() for value in axis.values if isinstance(value, str)
-    ]
-    found = file_hashes(base.model_copy(update=changes) for changes in (fixed, *({name: word} for name, word in words)))
+    axes = [axis for grid in grids for axis in grid.every_axis()]
+    words = [{axis.name: value} for axis in axes for value in axis.values if isinstance(value, str)]
+    found = file_hashes(base.model_copy(update=changes) for changes in (fixed, *words))
     for axis in (axis for grid in grids for axis in grid.every_axis() if grid.lines is None):
         seen: dict[str, Value] = {}
         for value in (value for value in axis.values if isinstance(value, str)):

@@ -12,7 +12,7 @@ from stagescope.runs.run import Run
 from stagescope.watching.capture import Forward
 from stagescope.watching.folders import Checkpoint, checkpoints, training_log
 from stagescope.watching.observer import SHOWN, Observer
-from stagescope.watching.pytorch import Tensor, nn
+from stagescope.watching.pytorch import nn
 from stagescope.watching.watch import GAINS, frame_arrays
 
 _PREFIXES = ("module.", "_orig_mod.", "model.")
@@ -122,7 +122,11 @@ def _from_config(found: list[Checkpoint]) -> nn.Module:
 def _load(model: nn.Module, checkpoint: Checkpoint) -> None:
     """Put the weights of a checkpoint into a model; each parameter must be there with its shape, or be tied to one that is."""
     own = model.state_dict(keep_vars=True)
-    weights = _named_as(checkpoint.state_dict(), own)
+    weights = stored = checkpoint.state_dict()
+    for prefix in _PREFIXES:  # a wrapper's prefix is taken off, or one that the model has is put before
+        off = {key.removeprefix(prefix): value for key, value in stored.items()}
+        on = {f"{prefix}{key}": value for key, value in stored.items()}
+        weights = max((weights, off, on), key=lambda tried: len(tried.keys() & own.keys()))
     name = printable(checkpoint.name)
     for key, value in weights.items():
         if key in own and own[key].shape != value.shape:
@@ -134,13 +138,3 @@ def _load(model: nn.Module, checkpoint: Checkpoint) -> None:
     if absent:
         raise InputError(f"{name} has no {absent[0]} ({len(absent)} of {len(own)} tensors are missing): it is of another model")
     model.load_state_dict(weights, strict=False)
-
-
-def _named_as(weights: dict[str, Tensor], own: dict[str, Any]) -> dict[str, Tensor]:
-    """Weights by the names of the model: a wrapper's prefix is taken off, or one that the model has is put before."""
-    best = weights
-    for prefix in _PREFIXES:
-        off = {key.removeprefix(prefix): value for key, value in weights.items()}
-        on = {f"{prefix}{key}": value for key, value in weights.items()}
-        best = max((best, off, on), key=lambda tried: len(tried.keys() & own.keys()))
-    return best

@@ -21,7 +21,7 @@ from stagescope.detect.stage import span_text
 from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
-from stagescope.watching.source import Model, gate_of, head_name, model_of
+from stagescope.watching.source import gate_of, head_name, model_of
 
 SEEN_FROM = 4
 """Place of the first query that counts for a sink: as recorded, earlier ones see too few keys."""
@@ -287,16 +287,15 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
     if not model.causal:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
     notes["gate"] = gate_of(run).sentence
-    read = [_head(run.time, found, model, thresholds, *at) for at in model.each()]
-    return Heads(run.status, run.clock, tuple(read), notes)
-
-
-def _head(time: np.ndarray, found: Mapping[str, Score], model: Model, rules: Thresholds, layer: int, head: int) -> Head:
-    own = {name: _Curve.of(time, score, layer, head, rules) for name, score in found.items()}
-    spells = tuple(_spells(time, own, rules))
-    last = spells[-1].name if spells and spells[-1].stop is None else NONE
-    module = model.layers[layer] if layer < len(model.layers) else ""
-    return Head(layer, head, module, last, {name: curve.at_end(rules.records) for name, curve in own.items()}, spells)
+    made = []
+    for layer, head in model.each():
+        own = {name: _Curve.of(run.time, score, layer, head, thresholds) for name, score in found.items()}
+        spells = tuple(_spells(run.time, own, thresholds))
+        last = spells[-1].name if spells and spells[-1].stop is None else NONE
+        module = model.layers[layer] if layer < len(model.layers) else ""
+        at_end = {name: curve.at_end(thresholds.records) for name, curve in own.items()}
+        made.append(Head(layer, head, module, last, at_end, spells))
+    return Heads(run.status, run.clock, tuple(made), notes)
 
 
 @dataclass(frozen=True, eq=False)

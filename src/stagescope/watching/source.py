@@ -207,8 +207,25 @@ def gate_of(run: Run, limits: Limits = LIMITS) -> Gate:
     error = None
     if at is not None and "context_gain_error" in run.series and np.isfinite(run.series["context_gain_error"][at]):
         error = float(run.series["context_gain_error"][at])
-    learned, first = _learned(lowest, entropy, limits)
-    used, second = _used(run, gain, error, at, lowest, limits)
+    learned = used = False
+    if lowest is None:
+        first = "no loss on the probe was recorded"
+    elif not entropy:
+        first = "the unigram entropy of the probe is not known"
+    else:
+        below = 1 - lowest / entropy
+        learned = below >= limits.below
+        first = f"the lowest probe loss is {lowest:.3f}, {abs(below):.1%} {'below' if below >= 0 else 'above'}"
+        first += f" the unigram entropy, {entropy:.3f}" + ("" if learned else f" (at least {limits.below:.0%} below)")
+    second = "what context is worth was not measured (that takes a causal model and two sequences or more)"
+    if gain is not None and error is not None and at is not None:
+        second = f"exchanging the context costs {gain:.3f} ± {error:.3f} nats at {run.clock} {run.time[at]:.5g}"
+        if gain <= limits.errors * error:
+            second += f", less than {limits.errors:g} standard errors"
+        elif gain < limits.worth * (lowest or 0.0):
+            second += f", less than {limits.worth:.0%} of the loss"
+        else:
+            used = True
     verdict = "events of attention count" if learned and used else "no event of attention counts"
     step = None if at is None else float(run.time[at])
     return Gate(learned and used, loss, lowest, entropy, gain, error, step, f"{first}; {second}: {verdict}")
@@ -235,27 +252,3 @@ def _lowest(run: Run, records: int) -> float | None:
     if len(good) < 10 * records:  # few records, as of checkpoints, are far apart
         return float(good.min())
     return float(np.median(np.lib.stride_tricks.sliding_window_view(good, records), axis=-1).min())
-
-
-def _learned(loss: float | None, entropy: float | None, limits: Limits) -> tuple[bool, str]:
-    if loss is None:
-        return False, "no loss on the probe was recorded"
-    if not entropy:
-        return False, "the unigram entropy of the probe is not known"
-    below = 1 - loss / entropy
-    said = f"the lowest probe loss is {loss:.3f}, {abs(below):.1%} {'below' if below >= 0 else 'above'}"
-    good = below >= limits.below
-    return good, f"{said} the unigram entropy, {entropy:.3f}" + ("" if good else f" (at least {limits.below:.0%} below)")
-
-
-def _used(
-    run: Run, gain: float | None, error: float | None, at: int | None, loss: float | None, limits: Limits
-) -> tuple[bool, str]:
-    if gain is None or error is None or at is None:
-        return False, "what context is worth was not measured (that takes a causal model and two sequences or more)"
-    said = f"exchanging the context costs {gain:.3f} ± {error:.3f} nats at {run.clock} {run.time[at]:.5g}"
-    if gain <= limits.errors * error:
-        return False, f"{said}, less than {limits.errors:g} standard errors"
-    if gain < limits.worth * (loss or 0.0):
-        return False, f"{said}, less than {limits.worth:.0%} of the loss"
-    return True, said

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -206,17 +206,6 @@ WIDE = 30
 """Ratio of the largest to the smallest probe loss from which on a logarithmic axis is offered, whatever batches do."""
 
 
-class Plain(NamedTuple):
-    """A view of one curve: its slot, title, words, axis and the name of the curve."""
-
-    slot: str
-    title: str
-    about: str
-    axis: str
-    curve: str
-    log: bool = False
-
-
 def watched_views(reading: HasRun) -> list[Maker]:
     """All views of a watched run; arrays that `ss.watch` does not make itself, and recorded parameters, as in any run."""
     run = reading.run
@@ -318,36 +307,34 @@ def groups_view(run: Run, model: Model) -> View | None:
 
 
 ONE_CURVE = {
-    "repeat_loss": Plain(
+    "repeat_loss": (
         "repeat",
         "Loss on tokens said twice",
         "Loss on the second half of random tokens that are said twice: it falls where the model copies from the first half.",
         "nats a token",
         "said twice",
-        log=True,
+        True,
     ),
-    "embedding_rank": Plain(
+    "embedding_rank": (
         "embedding-rank",
         "Embedding: effective rank",
         "Effective rank of the token embedding: (sum s^2)^2 / sum s^4 over its singular values s.",
         "rank",
         "effective rank",
+        False,
     ),
-    "learning_rate": Plain("rate", "Learning rate", "That of the optimizer's first group.", "learning rate", "learning rate"),
-    "gradient_norm": Plain(
-        "gradient", "Norm of the gradient", "Of the batch at each recorded step.", "norm", "gradient norm", log=True
-    ),
+    "learning_rate": ("rate", "Learning rate", "That of the optimizer's first group.", "learning rate", "learning rate", False),
+    "gradient_norm": ("gradient", "Norm of the gradient", "Of the batch at each recorded step.", "norm", "gradient norm", True),
 }
-"""What is one number a record, by the name of its array."""
+"""What is one number a record, by the name of its array: slot, title, words, axis, name of the curve, logarithmic axis."""
 
 
 def plain_view(run: Run, name: str, levels: Sequence[Level] = ()) -> View | None:
     """A view of one curve; none where it was not recorded."""
     if not _known(run, name):
         return None
-    plain = ONE_CURVE[name]
-    made = [Curve(plain.curve, _series(run, name))]
-    return curves(plain.slot, plain.title, plain.about, plain.axis, made, levels=levels, log=plain.log)
+    *labels, curve, log = ONE_CURVE[name]
+    return curves(*labels, [Curve(curve, _series(run, name))], levels=levels, log=log)
 
 
 def other_views(run: Run) -> list[Maker]:
