@@ -333,8 +333,8 @@ def plain_view(run: Run, name: str, levels: Sequence[Level] = ()) -> View | None
     """A view of one curve; none where it was not recorded."""
     if not _known(run, name):
         return None
-    *labels, curve, log = ONE_CURVE[name]
-    return curves(*labels, [Curve(curve, _series(run, name))], levels=levels, log=log)
+    slot, title, about, axis, curve, log = ONE_CURVE[name]
+    return curves(slot, title, about, axis, [Curve(curve, _series(run, name))], levels=levels, log=log)
 
 
 def other_views(run: Run) -> list[Maker]:
