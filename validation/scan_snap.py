@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 import stagescope as ss
+from stagescope.detect.events import peak
 from stagescope.papers.published import published
-from stagescope.papers.scan_snap import figures
+from stagescope.papers.scan_snap import figures, forms
 from stagescope.progress import Progress
 
 Row = tuple[str, float, float, float, str]
@@ -68,9 +69,27 @@ def _entropy(**options) -> float:
 
 
 def _collapse() -> Iterator[Row]:
-    found, reference = figures.collapse(Progress()), published("stagescope.papers.scan_snap")
-    for name, value in reference["transition_slopes"].value.items():
-        yield _row(f"transition time, slope in {name}", found["slopes"][name], "transition_slopes", value)
+    """Transition times of the flow with one common token against K ln M / eta_Y, and log-log slopes."""
+    reference = published("stagescope.papers.scan_snap")
+    grid = [(K, M, rate) for K in (2, 5, 10, 20) for M in (300, 1000, 10_000) for rate in (30.0, 100.0, 300.0)]
+    times = np.array([_transition(*setting) for setting in grid])
+    ratios = times / [forms.transition_time(outputs, classes, rate) for classes, outputs, rate in grid]
+    logs = np.log([[rate, classes, np.log(outputs)] for classes, outputs, rate in grid])
+    slopes = np.linalg.lstsq(np.column_stack([logs, np.ones(len(grid))]), np.log(times), rcond=None)[0]
+    for name, slope in zip(("eta_Y", "K", "ln M"), slopes, strict=False):
+        value = reference["transition_slopes"].value[name]
+        yield _row(f"transition time, slope in {name}", float(slope), "transition_slopes", value)
     low, high = reference["transition_ratio"].value
-    for name, ratio in zip(("least", "largest"), found["ratio"], strict=True):
+    for name, ratio in (("least", float(ratios.min())), ("largest", float(ratios.max()))):
         yield f"t* eta_Y / (K ln M), {name}", ratio, low, high, "transition_ratio"
+
+
+def _transition(classes: int, outputs: int, rate_y: float) -> float:
+    """t*: when the winners' scores grow fastest."""
+    until = 4 * forms.transition_time(outputs, classes, rate_y)
+    made = {"num_last": classes, "num_common": 1, "vocab": outputs, "rate_y": rate_y, "until": until, "frames": 300}
+    run = ss.run_study("scan-snap", progress=False, **made)
+    curves = ss.class_attention(run)
+    top = peak(run.t, curves.mean(curves.dz[:, curves.winners]))
+    assert top is not None, "the winner's growth did not pass its peak within 4 t0"
+    return top[0]

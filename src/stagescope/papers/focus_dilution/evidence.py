@@ -193,8 +193,8 @@ def reaching_second(evidence: Evidence) -> Regime:
     """A flow from a small start that lasts until E2."""
     failed = evidence.failures()
     if evidence.second is None:
-        failed.append("E2 was not reached")
-    elif evidence.second <= float(evidence.curves.time[0]):
+        return unless([*failed, "E2 was not reached"], "")
+    if evidence.second <= float(evidence.curves.time[0]):
         failed.append("two embedding directions are open at the start")
     return unless(failed, f"flow from a small start, E2 at {evidence.second:.4g}")
 

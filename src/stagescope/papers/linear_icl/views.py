@@ -33,7 +33,7 @@ def _loss(reading: LinearReading, seen: Evidence) -> View | None:
     return loss_view(reading.run, levels, about)
 
 
-def _of_heads(seen: Evidence, values: np.ndarray) -> list[Curve]:
+def _of_heads(seen: Evidence, values: np.ndarray) -> tuple[Curve, ...]:
     """Heads in the order in which they learn directions, then by value. It is that of all views: a head has one colour."""
     largest = np.argsort(-np.abs(seen.params["v"][-1]), kind="stable").tolist()
     winners = [] if seen.model.merged else seen.owners[: seen.model.reach]
