@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.landscape.ladder import NEAR
-from stagescope.papers.focus_dilution import claims_saddles
+from stagescope.papers.focus_dilution import claims_saddles, observables
 from stagescope.papers.focus_dilution import family as forms
 from stagescope.papers.focus_dilution.claims import CLAIMS, Asymmetry
 from stagescope.papers.focus_dilution.claims import LIMITS as ASYMMETRY
@@ -155,12 +155,13 @@ def test_where_a_run_does_not_settle_the_predicted_leg_decides(seed):
     assert "along the leg (1,1)" in row.reason
 
 
-@pytest.mark.parametrize("name", ["condensation_rate", "attention_rate"])
-def test_a_false_closed_form_is_violated(monkeypatch, name):
+@pytest.mark.parametrize(
+    ("where", "name", "tag"), [(forms, "condensation_rate", "origin"), (observables, "attention_rate", "attention-rate")]
+)
+def test_a_false_closed_form_is_violated(monkeypatch, where, name, tag):
     """The run follows the true matrix: a formula that is off by 30 % is violated, not undecided."""
-    true = getattr(forms, name)
-    monkeypatch.setattr(forms, name, lambda *given: 1.3 * true(*given))
-    tag = "origin" if name == "condensation_rate" else "attention-rate"
+    true = getattr(where, name)
+    monkeypatch.setattr(where, name, lambda *given: 1.3 * true(*given))
     assert verdicts(ss.run_study("focus-dilution", until=200.0))[tag].verdict == "violated"
 
 

@@ -30,7 +30,7 @@ def test_rows_are_those_of_the_matrices(tokens, width, key_width, size):
     np.testing.assert_allclose(found.on_frequent, attention[:, :, found.frequent], atol=1e-12)
     for entropy, rows in ((found.entropy, attention), (found.probe_entropy, flat)):
         np.testing.assert_allclose(entropy, -np.sum(rows * np.log(np.maximum(rows, 1e-300)), axis=2), atol=1e-11)
-    np.testing.assert_allclose(found._changes, np.abs(np.diff(attention, axis=0)).max(axis=(1, 2)), atol=1e-12)
+    np.testing.assert_allclose(found._rows[1], np.abs(np.diff(attention, axis=0)).max(axis=(1, 2)), atol=1e-12)
 
 
 def test_a_frame_that_is_not_finite_has_no_rows():
@@ -39,8 +39,8 @@ def test_a_frame_that_is_not_finite_has_no_rows():
     assert np.isnan(found.on_frequent[1]).all()
     assert np.isnan(found.probe_entropy[1]).all()
     assert np.isfinite(found.on_frequent[[0, 2, 3]]).all()
-    assert np.isnan(found._changes[:2]).all()
-    assert np.isfinite(found._changes[2])
+    assert np.isnan(found._rows[1][:2]).all()
+    assert np.isfinite(found._rows[1][2])
 
 
 def test_stages_of_many_tokens_form_no_matrices(monkeypatch):

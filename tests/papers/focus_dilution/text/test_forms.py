@@ -86,11 +86,6 @@ def test_predictions_of_a_large_vocabulary_need_no_matrix(corpus, monkeypatch, w
         assert getattr(sums, name) == pytest.approx(getattr(matrices, name), rel=1e-9), name
 
 
-def test_the_table_of_predictions_may_be_made_in_parts(corpus):
-    w, grid = np.log(corpus.stationary), np.linspace(0, 3, 500)
-    np.testing.assert_allclose(text_forms._predicted(w, grid, cells=1000), text_forms._predicted(w, grid), rtol=1e-12)
-
-
 def test_a_window_of_nothing_is_refused(corpus):
     with pytest.raises(InputError, match="--window 0 has no token"):
         predict(corpus, 0)
