@@ -8,8 +8,8 @@ An answer holds, for a preset and a seed: how the run ended, digests of its arra
 changes from version to version. Presets in SHORT are shortened, all others run whole. Numbers are compared to TOLERANCE,
 everything else exactly. Presets on real text need STAGESCOPE_DATA and are left out without it.
 
-Bits are promised for one kind of processor and one set of versions, which are stored too. Elsewhere numbers are compared to LOOSE
-and sentences without their numbers.
+Bits are promised for one kind of processor and one set of versions, which are stored too. Elsewhere numbers are compared to
+LOOSE, those in ROUNDED to ROUGH, and sentences without their numbers.
 
 Everything here goes through public names and through files that a user gets, so that the answers outlive changes of the inside.
 """
@@ -44,6 +44,9 @@ TOLERANCE = 1e-9
 """Relative, of a number and of the digest of an array."""
 LOOSE = 1e-4
 """The same with another processor or other versions: solvers agree to their tolerance."""
+ROUGH = 0.05
+"""The same of a number in ROUNDED: it is a difference of two that agree to several digits, so few of its own are left."""
+ROUNDED = ("_error", ".remainder", ".local_rate")
 SMALL = 1e-12
 """Two numbers below it are equal: residuals of solvers are rounding errors."""
 LONG, LONG_TEXT = 24, 2000
@@ -180,8 +183,12 @@ def differences(stored: Any, now: Any, path: str = "", tolerance: float = TOLERA
             yield from differences(a, b, f"{path}[{tag}]", tolerance)
     elif isinstance(stored, list) and isinstance(now, list) and _named(stored) and _named(now):
         yield from differences({row["tag"]: row for row in stored}, {row["tag"]: row for row in now}, path, tolerance)
-    elif not same(stored, now, tolerance) and not (tolerance > TOLERANCE and path.endswith(".crc")):
+    elif not same(stored, now, _rough(path, tolerance)) and not (tolerance > TOLERANCE and path.endswith(".crc")):
         yield path, stored, now
+
+
+def _rough(path: str, tolerance: float) -> float:
+    return ROUGH if tolerance > TOLERANCE and path.endswith(ROUNDED) else tolerance
 
 
 def _named(rows: list[Any]) -> bool:
