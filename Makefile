@@ -18,12 +18,12 @@ comma := ,
 # tests write thousands of small runs and wait for each to be on the disk: they are in memory where 4 GB of it are free
 MEMORY := $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "PYTEST_DEBUG_TEMPROOT=/dev/shm" }')
 
-.PHONY: demo test coverage docs validate lint kernels browser chromium clean
+.PHONY: demo test coverage docs validate lint browser chromium clean
 
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable "$(1)"
+	$(BIN)/python -m pip install --quiet --no-compile --editable "$(1)"
 	$(BIN)/python -m compileall -q src
 	touch $@
 endef
@@ -63,11 +63,11 @@ browser: chromium $(AXE_CORE)
 chromium: $(VENV)/.dev
 	$(BIN)/python -m tests.browser.chromium
 
-kernels: $(VENV)/.dev
-	$(BIN)/python -m tests.kernels
+kernels-%: $(VENV)/.dev
+	$(BIN)/python -m tests.kernels $*
 
 test: browser $(TSC)
-	$(MAKE) --jobs=2 lint kernels
+	$(MAKE) --jobs=2 kernels-0 kernels-1 lint
 	$(MEMORY) $(BIN)/pytest --durations=30
 
 coverage: browser

@@ -22,10 +22,18 @@ from tests.runs.samples import memory_run
 SLOW = ("ledger", "ladder")
 
 
+class Portraits(dict):
+    """A small run of each kind and its portrait, made when a test asks for the kind."""
+
+    def __missing__(self, kind):
+        run = small(kind)
+        self[kind] = run, portrait(run, skip=SLOW)
+        return self[kind]
+
+
 @pytest.fixture(scope="module")
 def made():
-    runs = {kind: small(kind) for kind in SMALL}
-    return {kind: (run, portrait(run, skip=SLOW)) for kind, run in runs.items()}
+    return Portraits()
 
 
 def view(found, slot):
@@ -56,6 +64,7 @@ def test_every_view_can_be_made(made, kind):
     assert found.stages is not None
 
 
+@pytest.mark.long
 def test_a_slot_is_of_one_kind_in_every_run_of_a_study(made):
     """Runs of one study may share a scene, where views of one slot are drawn together."""
     kinds = {}

@@ -19,16 +19,19 @@ COMMANDS = {
     "ladder": "ladder runs/first --json",
     "report": "report runs/first -o first.html --quiet",
     "play": "play unigram -o play.html --quiet",
-    "figures": "figures runs/first --out figures --skip ladder --quiet",
-    "sweep": "sweep unigram --preset half-time --grid top=.4,.6 --workers 1 --out sweeps/half --json",
-    "diagram": "diagram sweeps/half --x top --quiet",
     "verify": "verify runs/first --json",
     "cite": "cite unigram",
-    "reproduce": "reproduce unigram --figure 1 --out reproduced --quiet",
     "interrupted": "interrupted run unigram --preset sampled --out runs/cut --quiet",
     "resume": "resume runs/cut --json",
     "help": "run unigram --top 1.5 --out runs/bad",
 }
+SLOW = {
+    "figures": "figures runs/first --out figures --skip ladder --quiet",
+    "sweep": "sweep unigram --preset half-time --grid top=.4,.6 --workers 1 --out sweeps/half --json",
+    "diagram": "diagram sweeps/half --x top --quiet",
+    "reproduce": "reproduce unigram --figure 1 --out reproduced --quiet",
+}
+"""Commands on what the others made that draw or compute for long."""
 WITHOUT = {
     "info": "info runs/first --json",
     "verify": "verify runs/first --json",
@@ -50,15 +53,22 @@ def found(scratch):
 
 
 @pytest.fixture(scope="module")
+def slow(scratch, found):
+    """The answers of long commands with the package installed."""
+    return answers(scratch, "slow", environment(installed(scratch)), SLOW)
+
+
+@pytest.fixture(scope="module")
 def without(scratch, found):
     """The answers of commands on the same run where the package is not installed."""
     return answers(scratch, "without", environment(), WITHOUT)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("interrupted", "help")])
-def test_every_command_works(found, name):
-    assert found[name].code == 0, found[name].err
+@pytest.mark.parametrize("name", [name for name in (*COMMANDS, *SLOW) if name not in ("interrupted", "help")])
+def test_every_command_works(found, slow, name):
+    answer = (found | slow)[name]
+    assert answer.code == 0, answer.err
 
 
 def test_the_paper_is_listed(found):
@@ -105,18 +115,24 @@ def test_the_run_is_read(found):
     assert rung["loss"] == pytest.approx(floor, abs=1e-9)
 
 
-def test_page_and_figures_show_the_views_of_the_paper(found, scratch):
+def test_the_page_shows_the_views_of_the_paper(found, scratch):
+    assert found["report"].code == 0
     assert "Predicted probabilities" in (scratch / "first.html").read_text()
+
+
+@pytest.mark.long
+def test_figures_show_the_views_of_the_paper(slow, scratch):
     assert any("probabilities" in path.name for path in (scratch / "figures").iterdir())
     assert (scratch / "reproduced" / "figure1.png").exists()
     numbers = json.loads((scratch / "reproduced" / "figure1.json").read_text())
     assert max(numbers["rate"]) < 0.5
 
 
-def test_a_named_sweep_is_computed_and_drawn(found, scratch):
-    assert found["sweep"].json["rows"] == 2
-    assert found["sweep"].json["failed"] == []
-    figure = Path(found["diagram"].out.splitlines()[0])
+@pytest.mark.long
+def test_a_named_sweep_is_computed_and_drawn(slow, scratch):
+    assert slow["sweep"].json["rows"] == 2
+    assert slow["sweep"].json["failed"] == []
+    figure = Path(slow["diagram"].out.splitlines()[0])
     assert figure.name.startswith("half-over-top")
     assert (scratch / figure).exists()
 
@@ -148,6 +164,7 @@ def test_without_the_package_its_files_stay_readable(without, scratch):
     assert "unigram" not in without["list"].json
 
 
+@pytest.mark.long
 def test_without_the_package_stages_are_those_of_the_loss(without):
     """Relies on: the stages of a run of a type that no installed paper has say which package is missing."""
     found = without["stages"].json

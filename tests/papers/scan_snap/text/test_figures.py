@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pytest
 
 from stagescope.papers.scan_snap.figures import FIGURES, entropies, maps
 from tests.papers.drawing import drawn
@@ -15,6 +16,7 @@ def made(name, compute):
     return drawn(FIGURES[name], compute)
 
 
+@pytest.mark.long
 def test_figure_7_maps_and_curves():
     numbers = made("7", partial(maps, **SMALL))
     assert numbers["steps"] == [0, 167, 333, 500] or np.allclose(numbers["steps"], [0, 167, 333, 500], atol=25)
@@ -26,6 +28,7 @@ def test_figure_7_maps_and_curves():
     assert numbers["curves"]["decaying"]["final_motion"] < numbers["curves"]["constant"]["final_motion"]
 
 
+@pytest.mark.long
 def test_figure_10_rates_and_seeds():
     compute = partial(entropies, rates=(0.1, 5.0), seeds=1, **SMALL)
     numbers = made("10", compute)
