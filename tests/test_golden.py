@@ -7,9 +7,7 @@ from validation import golden
 PRESETS = (
     "focus-dilution/ref",
     "incremental/gd-ladder",
-    "incremental/ode-mirror",
     "linear-icl/merged",
-    "linear-icl/ref",
     "markov-icl/fast-lags",
     "markov-icl/ref",
     "scan-snap/figure-4",

@@ -93,6 +93,7 @@ def test_loss_rests_at_the_critical_points():
             assert np.interp(rungs[label]["t"], panel["t"], panel["loss"]) == pytest.approx(rungs[label]["loss"], abs=0.005)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_figures_are_written_with_their_numbers(name, tmp_path):
     reproduce(FIGURES[name], tmp_path, QUIET)

@@ -190,6 +190,7 @@ def test_each_run_has_other_samples_beside_it(monkeypatch):
     assert len({*used[1], *used[2]}) == len(used[1]) + len(used[2]) == 16
 
 
+@pytest.mark.long
 def test_noise_of_batches_is_no_cycle(sgd):
     """The flow has two refocus and no redilution; without a noise floor this run has tens."""
     found = ss.stages(sgd)

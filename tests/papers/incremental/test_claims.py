@@ -243,6 +243,7 @@ def test_a_failure_leaves_one_row_undecided():
 OF_CLAIM = NULLS["incremental"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", {null.name: None for nulls in OF_CLAIM.values() for null in nulls})
 def test_nulls_confirm_nothing_that_is_false_there(name):
     """One seed of each; `python -m validation calibration` draws thirty. Numbers violate the claims, in their regimes."""

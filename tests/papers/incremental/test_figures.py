@@ -145,6 +145,7 @@ def test_the_nearest_draw_comes_with_the_range_of_all():
     assert found["range"][0] == pytest.approx([value - 0.1 for value in read.values()])
 
 
+@pytest.mark.long
 def test_every_figure_of_a_student_is_written(alone, monkeypatch, tmp_path):
     """With tiny runs in place of the real ones: there is no distance, the note says why, and all files are there."""
     one, other = tiny(), tiny("other", init_scale=0.1)

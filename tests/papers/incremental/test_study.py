@@ -177,6 +177,7 @@ def test_stages_of_setting_a(found):
     assert [fact["nearest_class"] for fact in facts] == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_the_ladder_has_three_stages(ladder):
     step, loss, levels, events = staircase(ladder, 0, 2000)
     expected = published("stagescope.papers.incremental")["ladder-transitions"]

@@ -76,6 +76,7 @@ def _null(name: str, seed: int) -> ss.Run:
     return next(null for nulls in NULLS_BY_TAG.values() for null in nulls if null.name == name).make(seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.tag)
 def test_no_claim_is_confirmed_on_its_null(claim: Claim):
     tested = False

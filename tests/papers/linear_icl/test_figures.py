@@ -18,6 +18,7 @@ def test_merged_heads_drop_at_the_step_of_the_notebook():
         assert loss == pytest.approx(levels.value[at], abs=levels.tolerance)
 
 
+@pytest.mark.long
 def test_drops_of_separate_heads_have_the_ratios_of_the_notebook():
     found, known = drawn(FIGURES["separate"]), KNOWN["figure_separate_ratios"]
     for ratio, (low, _, high) in zip(known.value[1:], found["over_starts"][1:], strict=True):
@@ -26,6 +27,7 @@ def test_drops_of_separate_heads_have_the_ratios_of_the_notebook():
         assert np.all(np.diff([step for step in run["drops"] if step is not None]) > 0)
 
 
+@pytest.mark.long
 def test_plateaus_are_long_at_multiples_of_the_rank():
     for panel in drawn(FIGURES["low-rank"])["panels"]:
         steps, rank = np.array([step for step in panel["drops"] if step is not None]), panel["rank"]

@@ -234,6 +234,7 @@ def test_an_unfinished_run_confirms_nothing(plain):
     assert {row.verdict for row in check(replace(plain, status="interrupted", reason="Ctrl-C"))} == {"inconclusive"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("null", "tags"),
     [

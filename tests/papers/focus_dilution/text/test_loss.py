@@ -41,7 +41,7 @@ def test_kernel_is_the_definition(corpus, model, kind, batch):
         np.testing.assert_allclose(found, expected[name], atol=1e-12 * np.max(np.abs(expected[name])))
 
 
-@pytest.mark.parametrize("kind", [TextCounts, TextCausal])
+@pytest.mark.parametrize("kind", [pytest.param(TextCounts, marks=pytest.mark.long), TextCausal])
 def test_single_precision_agrees(corpus, model, kind):
     params = model.init(1, 0.8)
     exact, single = (loss_of(kind, corpus, model, precision=p, watched=40) for p in ("float64", "float32"))

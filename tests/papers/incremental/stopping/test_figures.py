@@ -24,6 +24,7 @@ def numbers(table):
     return stopping_numbers(table)
 
 
+@pytest.mark.long
 def test_a_row_is_what_stopping_finds_in_the_run(table):
     row = table.find({"sequences": 12}, seed=1)
     found = ss.stopping(ss.run_study("incremental", "ladder", seed=1, sequences=12, progress=False, **SMALL))
@@ -74,6 +75,7 @@ def test_panels_carry_the_stops_of_their_run(numbers):
     assert numbers["measured"] == value("early-stopping")
 
 
+@pytest.mark.long
 def test_reproduce_draws_a_sweep(table, numbers, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(figure, "FORMATS", ("png",))
     words = ["reproduce", "incremental", "--figure", "stopping", "--sweep", str(table.folder), "--out", str(tmp_path), "--quiet"]

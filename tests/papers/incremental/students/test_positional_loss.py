@@ -190,7 +190,7 @@ def test_recording_never_changes_a_run_and_masked_scores_stay_zero(draws):
     assert every.clock == "step"
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("precision", [pytest.param("float32", marks=pytest.mark.long), "float64"])
 def test_equal_heads_stay_equal(precision):
     model = ss.PositionalHeads(vocab=5, heads=3, context=4, targets=3)
     loss = HeadsLoss(model=model, process=CHAIN, sequences=60, precision=precision)

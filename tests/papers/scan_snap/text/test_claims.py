@@ -191,6 +191,7 @@ def test_masses_are_those_of_every_window(planted):
     np.testing.assert_allclose(found, total / len(windows), rtol=1e-10)
 
 
+@pytest.mark.long
 @needs("wikitext-2")
 def test_shuffled_wikitext_confirms_nothing():
     """On the training windows scores rank types, because they were fitted to them; only held-out windows tell."""

@@ -41,6 +41,7 @@ def test_forward_is_the_plain_one():
         np.testing.assert_allclose(attention[i], expected[1], atol=1e-12)
 
 
+@pytest.mark.long
 def test_the_future_does_not_matter():
     params, tokens = random_params(MODEL), np.array([[1, 4, 4, 0, 10, 7]])
     changed = tokens.copy()
