@@ -60,7 +60,9 @@ SHORT = {
 @pytest.mark.parametrize(
     ("kind", "instants"),
     [
-        pytest.param("flow", [("victim/manifest.json", 3), ("victim/data.zarr/loss", 1)], id="flow, twice"),
+        pytest.param(
+            "flow", [("victim/manifest.json", 3), ("victim/data.zarr/loss", 1)], id="flow, twice", marks=pytest.mark.long
+        ),
         pytest.param("adam", [("victim/checkpoint", 5)], id="adam", marks=pytest.mark.long),
     ],
 )

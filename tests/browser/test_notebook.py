@@ -22,6 +22,7 @@ def book() -> nbformat.NotebookNode:
     return book
 
 
+@pytest.mark.long
 def test_a_playground_in_a_cell_is_alive(book, browser):
     window, errors = _shown(browser, book.cells[-1].outputs[-1]["data"]["text/html"])
     page = window.frame_locator("iframe")

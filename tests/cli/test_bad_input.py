@@ -541,3 +541,9 @@ def test_a_word_after_the_study(tmp_path, capsys, word, said):
     assert run(["run", "incremental", word, "--out", str(tmp_path / "run")]) == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("verb", ["graph", "recreate"])
+def test_a_removed_command_says_what_serves_instead(verb, capsys):
+    assert run([verb, "runs/ref"]) == 2
+    assert f"the command {verb!r} was removed; " in capsys.readouterr().err

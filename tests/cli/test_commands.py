@@ -258,6 +258,7 @@ def test_the_tour_has_a_stop_of_every_paper():
     assert {paper_of(study.name).name for study, *_ in tour.tour()} == set(papers())
 
 
+@pytest.mark.long
 def test_demo(ask, tmp_path, monkeypatch):
     """The tour ends with a report over its stops. It may be taken twice: it replaces its own runs and report."""
     stops = [stop for stop in tour.tour() if stop[0].name in ("linear-icl", "scan-snap")]

@@ -26,7 +26,7 @@ def test_the_table(ask):
     assert "none: stable" in out
 
 
-@pytest.mark.parametrize("kind", ["png", "svg", "html"])
+@pytest.mark.parametrize("kind", [*(pytest.param(each, marks=pytest.mark.long) for each in ("png", "svg")), "html"])
 def test_figures(ask, tmp_path, kind):
     out = tmp_path / f"branch.{kind}"
     assert ask(*NARROW, "--out", out)[0] == 0

@@ -108,7 +108,7 @@ def test_what_was_recorded_is_not_derived():
     assert problems[0].startswith("a view could not be made: ZeroDivisionError")
 
 
-@pytest.mark.parametrize("kind", ["pairwise", "mirror", "heads", "text"])
+@pytest.mark.parametrize("kind", ["pairwise", "mirror", "heads", pytest.param("text", marks=pytest.mark.long)])
 def test_every_kind_of_run_has_derived_curves(kind):
     run = small(kind)
     found = ss.reading(run).to_pandas()

@@ -183,12 +183,21 @@ def _preset(arguments: list[str]) -> str | None:
     return None
 
 
+REMOVED = {
+    "graph": "`stagescope ladder RUN` has the critical points",
+    "recreate": "a diagram's page has the command of every row",
+}
+"""Commands of version 0.2.0 that are gone, and what serves instead."""
+
+
 def _early_names(arguments: list[str]) -> None:
     """Unknown commands, studies, presets and options of studies, with the nearest known name."""
     if not arguments or arguments[0].startswith("-"):
         return
     verb, name = arguments[0], next(iter(arguments[1:]), "-")
     known = (*VERBS, *COMMANDS, "completion")
+    if verb in REMOVED:
+        raise InputError(f"the command {verb!r} was removed; {REMOVED[verb]}")
     if verb not in known:
         raise unknown("command", verb, known)
     if verb not in VERBS or name.startswith("-"):

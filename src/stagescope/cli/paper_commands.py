@@ -84,7 +84,7 @@ def _lines(found: "Portrait") -> list[str]:
 class Reproduce(Command):
     """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
-    paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PAPER")]
+    paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
     figure: str | None = Field(None, description="a figure by name (see `stagescope list STUDY`); default: all that take minutes")
     full: bool = Field(False, description="also figures that take an hour or more")
     sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")

@@ -87,7 +87,7 @@ NEAR_TOLERANCE = {"embedding-rate", "embedding-direction", "linear-condensed"}
 
 
 @pytest.mark.predicts
-@pytest.mark.parametrize("preset", ["ref", "paper"])
+@pytest.mark.parametrize("preset", ["ref", pytest.param("paper", marks=pytest.mark.long)])
 def test_every_claim_holds_on_the_papers_settings(preset):
     found = verdicts(ss.run_study("focus-dilution", preset))
     assert {found[name].verdict for name in LATE} == {"not applicable"}
@@ -210,6 +210,7 @@ ONE = {"FD:predicted-times": "another start", "FD:predicted-sequence": "wanderin
 """A path takes a second or more, so that claims on it are judged on one null each; `python -m validation` has all of them."""
 
 
+@pytest.mark.long
 @pytest.mark.predicts
 def test_nulls_are_judged_and_not_confirmed():
     """Each claim on its nulls: none confirms it, and at least one of them violates it."""

@@ -161,6 +161,7 @@ def test_small_logits_keep_the_clock():
     assert found["cooperation"].verdict == "confirmed", found["cooperation"].reason
 
 
+@pytest.mark.long
 def test_strong_logits_are_outside_the_clock():
     chosen = {"rate_values": 2.0, "rate_attention": 2.0, "steps": 1000, "init_scale": 1e-4, "scale": 1.5, "init_seed": 3}
     run = ss.run_study("incremental", "gd-ladder", progress=False, **SMALL, **chosen)

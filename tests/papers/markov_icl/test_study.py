@@ -44,6 +44,7 @@ def test_options_without_effect_or_out_of_bounds_are_refused(options, words):
         study_setup(STUDY.configured(None, **options), 0)
 
 
+@pytest.mark.long
 def test_a_sampled_model_takes_steps():
     run = ss.run_study("markov-icl", "readout", length=12, batch=8, watched=50, steps=3)
     assert run.frames == 4

@@ -121,6 +121,7 @@ def test_unequal_common_tokens_are_out_of_regime():
     assert found["SnS:theorem-2-distinct"].verdict == "inconclusive"
 
 
+@pytest.mark.long
 def test_adam_is_outside_the_paper():
     found = verdicts(optimizer="adam", lr=0.1)
     assert found["SnS:theorem-2-common"].verdict == "not applicable"
@@ -150,6 +151,7 @@ def test_claims_are_not_confirmed_on_their_nulls(seed):
             assert row.verdict != "confirmed", (null.name, row.tag, row.reason)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("null", "names"),
     [

@@ -58,6 +58,7 @@ def _entropy(**options):
 STARTS = {".pdf": b"%PDF", ".png": b"\x89PNG", ".svg": b"<?xml"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [pytest.param("2", marks=pytest.mark.all_formats), "3", "8", "9"])
 def test_figures_are_written_with_their_numbers(name, tmp_path):
     reproduce(FIGURES[name], tmp_path, QUIET)

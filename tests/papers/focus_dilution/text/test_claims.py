@@ -62,6 +62,7 @@ def test_a_run_too_short_for_its_shapes_decides_nothing():
         assert found[tag].verdict == "inconclusive", found[tag]
 
 
+@pytest.mark.long
 def test_the_bigram_flow_is_the_population_flow(plain):
     """Steps of .2 against an integrator, early: second opinion on the flow beside a run."""
     from stagescope.papers.focus_dilution.loss import TokenPopulation

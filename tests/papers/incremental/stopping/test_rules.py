@@ -34,6 +34,7 @@ def test_oracle_is_the_least():
     assert oracle_stop(np.array([3.0, 1.0, 2.0])) == Stop(1, 2)
 
 
+@pytest.mark.long
 def test_patience_runs_out_on_a_plateau_and_stages_do_not():
     held = drifting(0.5)
     patient = patient_stop(STEP, held, patience=100)

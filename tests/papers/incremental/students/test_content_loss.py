@@ -21,7 +21,12 @@ def some_params(model=MODEL, queries=1.0, values=0.5, seed=0):
     return {"W": queries * rng.normal(size=model.shapes["W"]), "V": values * rng.normal(size=model.shapes["V"])}
 
 
-SIZES = [(5, 1, 3, 1, 1, "hard"), (7, 3, 9, 6, 130, "hard"), (18, 2, 4, 5, 65, "soft"), (2, 2, 3, 20, 30, "soft")]
+SIZES = [
+    (5, 1, 3, 1, 1, "hard"),
+    pytest.param(7, 3, 9, 6, 130, "hard", marks=pytest.mark.long),
+    pytest.param(18, 2, 4, 5, 65, "soft", marks=pytest.mark.long),
+    (2, 2, 3, 20, 30, "soft"),
+]
 
 
 @pytest.mark.parametrize(("vocab", "count", "context", "targets", "sequences", "labels"), SIZES)

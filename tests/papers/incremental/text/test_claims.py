@@ -152,6 +152,7 @@ def test_nulls_on_the_embedded_text(null, tag, monkeypatch):
     assert rows[f"ISA:text-{tag}"] == "violated"
 
 
+@pytest.mark.long
 def test_shuffled_text_confirms_nothing(monkeypatch):
     monkeypatch.setattr(nulls, "CORPORA", ("topics",))
     assert "confirmed" not in {row.verdict for row in check(nulls.shuffled(302))}

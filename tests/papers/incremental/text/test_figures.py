@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pytest
 
 from stagescope.papers.incremental.text import figures as text_incremental
 from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
@@ -10,6 +11,7 @@ from stagescope.papers.registry import run_study
 from tests.papers.drawing import drawn
 
 
+@pytest.mark.long
 def test_numbers_and_pictures(monkeypatch):
     """With short runs in place of those of the preset."""
 

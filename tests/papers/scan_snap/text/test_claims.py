@@ -72,6 +72,7 @@ def test_scores_of_other_types_rank_nothing(planted):
     assert verdicts(other)[TYPES].verdict != "confirmed"
 
 
+@pytest.mark.long
 def test_adam_is_out_of_regime(tmp_path):
     run = run_on(tmp_path, optimizer="adam", lr=0.05, steps=300)
     assert verdicts(run)[TYPES].verdict == "inconclusive"

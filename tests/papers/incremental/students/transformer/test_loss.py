@@ -27,6 +27,7 @@ def test_a_spec_of_version_two_names_the_kernel():
         build({**DOUBLE.describe(), "engine": "jax"})
 
 
+@pytest.mark.long
 def test_gradient_by_finite_differences():
     params, h = MODEL.init(1), 1e-5
     found, rng = DOUBLE.grad(params), np.random.default_rng(2)
@@ -37,6 +38,7 @@ def test_gradient_by_finite_differences():
         assert (DOUBLE.value(ahead) - DOUBLE.value(back)) / (2 * h) == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.long
 def test_single_precision_is_close():
     params = MODEL.init(0)
     assert DOUBLE.value(params) == pytest.approx(SINGLE.value(params), abs=1e-6)
@@ -44,6 +46,7 @@ def test_single_precision_is_close():
     assert 0 < max(np.abs(single[name] - double[name]).max() for name in params) < 1e-6
 
 
+@pytest.mark.long
 def test_each_step_drops_by_seed_and_step():
     """A step is the definition on its draw."""
     params = MODEL.init(0)
