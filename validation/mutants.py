@@ -18,18 +18,22 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 240
-"""A mutant whose tests take longer counts as caught: it does not end, or is far slower."""
+SECONDS = 300
+"""Of CPU: a mutant whose tests take longer counts as caught: it does not end, or is far slower."""
+FILES = 6
+"""So many test files are tried for a mutant, before the golden answers."""
 COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 COMPARISONS |= {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
 OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult}
@@ -120,7 +124,7 @@ def subject_tests(tree: Path, path: Path) -> list[str]:
         if score and "browser" not in test.parts and "third_party" not in test.parts:
             scores[str(test.relative_to(tree))] = score
     golden = ["tests/test_golden.py"] if (tree / "tests/test_golden.py").exists() else []
-    return [*sorted(scores, key=lambda name: -scores[name])[:12], *golden]
+    return [*sorted(scores, key=lambda name: -scores[name])[:FILES], *golden]
 
 
 def caught(tree: Path, path: Path, source: str, tests: list[str]) -> tuple[bool, str, float]:
@@ -143,7 +147,10 @@ def _fails(work: Path, tests: list[str]) -> tuple[bool, str]:
     env = {**os.environ, **threads, "PYTHONPATH": f"{work / 'src'}{os.pathsep}{work}", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--no-header", *tests]
     try:
-        done = subprocess.run(command, cwd=work, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+        limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        done = subprocess.run(
+            command, cwd=work, env=env, capture_output=True, text=True, timeout=10 * SECONDS, check=False, preexec_fn=limit
+        )
     except subprocess.TimeoutExpired:
         return True, ""
     first = re.search(r"^(?:FAILED|ERROR) ([^\s\[]+)", done.stdout, re.MULTILINE)
@@ -157,12 +164,15 @@ def main(words: list[str] | None = None) -> bool:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--against", type=Path, help="another checkout, whose tests are tried on what survives here")
+    parser.add_argument(
+        "--part", type=int, nargs=2, default=(0, 1), metavar=("I", "N"), help="every N-th of them, from the I-th on"
+    )
     parser.add_argument("--out", type=Path, help="a file of JSON lines; mutants that it has are not tried again")
     given = parser.parse_args(words)
     here, there = functions(ROOT), functions(given.against) if given.against else None
     pool = [source for source in sorted(here) if there is None or source in there]
     places = [(source, number) for source in pool for number in range(len(list(sites(here[source][1]))))]
-    drawn = random.Random(given.seed).sample(places, given.count)
+    drawn = random.Random(given.seed).sample(places, given.count)[given.part[0] :: given.part[1]]
     rows: dict[str, dict[str, Any]] = {}
     if given.out and given.out.exists():
         rows = {row["mutant"]: row for row in map(json.loads, given.out.read_text().splitlines())}
