@@ -1,9 +1,9 @@
 """A training step of focus and dilution on a text (windows of 256, batch 1024, width 32) against PyTorch and JAX.
 
 At 200 types: PyTorch eager on count rows, on ready logarithms of counts (eager, compiled, and JAX compiled), with our own trick
-(types and counts of each window, padded), and on the tokens of each window. At 10,000 types: the dense kernel of version 0.1.0,
-and PyTorch with our own trick, eager and compiled. All are float32, plain steps, on batches that are ready; ours is also timed
-with drawing, cutting and counting the windows, as a run does; the dense kernel only so. One thread, CPU time, sides alternate,
+(types and counts of each window, padded), and on the tokens of each window. At 10,000 types: PyTorch
+with our own trick, eager and compiled. All are float32, plain steps, on batches that are ready; ours is also timed
+with drawing, cutting and counting the windows, as a run does. One thread, CPU time, sides alternate,
 minima. All must end at the same parameters. The texts are TinyStories and WikiText-2. Needs the extra `stagescope[benchmarks]`.
 """
 
@@ -22,7 +22,6 @@ import stagescope as ss
 from benchmarks.timing import alternating, least
 from stagescope.papers.focus_dilution.text.kernel import Supports
 from stagescope.papers.focus_dilution.text.model import TextCounts
-from stagescope.spec import build
 
 WIDTH, WINDOW, BATCH, RATE = 32, 256, 1024, 0.2
 BLOCKS = ("W0", "W1", "WQ", "WK")
@@ -66,13 +65,6 @@ class OursDrawing(Ours):
 
     def gradient(self, step: int) -> dict:
         return self.law.of_windows(self.params, self.law.minibatch(step))[1]
-
-
-class DenseDrawing(OursDrawing):
-    """The same by the kernel of version 0.1.0, which counts and multiplies all types."""
-
-    def __init__(self, law: TextCounts, steps: int) -> None:
-        self.law, self.steps = build(law.describe() | {"kernel": "dense"}), steps
 
 
 class Torch(ABC):
@@ -267,13 +259,12 @@ def shown(law: TextCounts, took: dict[str, float], best: tuple[str, ...]) -> dic
 def main() -> None:
     few, many = law_of("tinystories", 200), law_of("wikitext-2", 10_000)
     rivals = (TorchLogs, TorchLogsCompiled, TorchSupports, TorchSupportsCompiled, Jax)
-    took = milliseconds(few, (Ours, OursDrawing, DenseDrawing, TorchCounts, *rivals), steps=10, rounds=21)
+    took = milliseconds(few, (Ours, OursDrawing, TorchCounts, *rivals), steps=10, rounds=21)
     took |= {"TorchTokens": milliseconds(few, (Ours, TorchTokens), steps=2, rounds=2)["TorchTokens"]}
     found = shown(few, took, tuple(kind.__name__ for kind in rivals))
     large = (TorchSupports, TorchSupportsCompiled)
-    took = milliseconds(many, (Ours, OursDrawing, DenseDrawing, *large), steps=2, rounds=4)
+    took = milliseconds(many, (Ours, OursDrawing, *large), steps=2, rounds=4)
     found |= shown(many, took, tuple(kind.__name__ for kind in large))
-    found["dense_over_ours_both_drawing_10000"] = took["DenseDrawing"] / took["OursDrawing"]
     print(json.dumps({name: float(value) for name, value in found.items()}))
 
 

@@ -20,13 +20,15 @@ PRESETS = (
 
 
 def test_every_preset_is_stored():
-    assert sorted(golden.stored_answers()[0]) == sorted(golden.presets())
+    assert sorted(golden.stored_answers()) == sorted(golden.presets())
 
 
 @pytest.mark.parametrize("key", PRESETS)
 def test_a_preset_answers_what_it_answered(key):
-    stored, tolerance = golden.stored_answers()
-    assert list(golden.differences(stored[key][0], golden.answer(key, golden.SEEDS[0]), tolerance=tolerance)) == []
+    stored = golden.stored_answers()[key]
+    if not stored.same_text(key):
+        pytest.skip("this Python comes with another text")
+    assert list(golden.differences(stored.answers[0], golden.answer(key, golden.SEEDS[0]), tolerance=stored.tolerance)) == []
 
 
 def test_what_moves_is_noticed():

@@ -26,8 +26,10 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -153,10 +155,13 @@ def page_data(html: str) -> dict[str, Any]:
         if isinstance(value, dict) and {"id", "shape", "encoding"} <= value.keys():
             raw = zlib.decompress(base64.b64decode(scripts[f"block-{value['id']}"]))
             if value["encoding"] == "f64":
-                numbers = np.frombuffer(raw, "u1").reshape(8, -1).T.copy().view("<f8").reshape(value["shape"])
-                return digest(numbers)
-            rest = {name: inner for name, inner in value.items() if name != "id"}
-            return {**rest, "crc": zlib.crc32(raw)} if value["encoding"] != "f32" else rest
+                return digest(np.frombuffer(raw, "u1").reshape(8, -1).T.copy().view("<f8").reshape(value["shape"]))
+            if value["encoding"] == "f32":
+                items = np.frombuffer(raw, "u1").reshape(4, -1).T.copy().view("<u4").reshape(value["shape"])
+                for _ in range(value["order"]):
+                    items = np.cumsum(items, axis=0, dtype="<u4")
+                return digest(items.view("<f4"))
+            return {name: inner for name, inner in value.items() if name != "id"} | {"crc": zlib.crc32(raw)}
         if isinstance(value, dict):
             return {name: filled(inner) for name, inner in value.items()}
         return [filled(inner) for inner in value] if isinstance(value, list) else value
@@ -209,21 +214,38 @@ def _without_numbers(text: str) -> str:
 
 
 def made_with() -> dict[str, str]:
-    """The processor and the versions that decide the last bits."""
+    """The processor and the versions that decide the last bits, and the text that comes with Python."""
     names = ("numpy", "scipy", "jax", "numba", "scikit-sundae", "optax")
-    return {"processor": processor(), **{name: version(name) for name in names}}
+    text = "\n".join(f"{name}\n{words}" for name, words in sorted(topics.items()))
+    return {"processor": processor(), "topics": f"{zlib.crc32(text.encode()):x}", **{name: version(name) for name in names}}
 
 
-def stored_answers() -> tuple[dict[str, Any], float]:
-    """The answers by preset, a list by seed, and the tolerance to compare them with on this machine."""
+@dataclass(frozen=True)
+class Stored:
+    """The answers of one preset, a list by seed, and what they were made with."""
+
+    answers: list[dict[str, Any]]
+    made_with: dict[str, str]
+
+    @property
+    def tolerance(self) -> float:
+        """The tolerance to compare with on this machine."""
+        return TOLERANCE if self.made_with == made_with() else LOOSE
+
+    def same_text(self, key: str) -> bool:
+        """Whether a preset reads the text here that it read there: the one of Python differs between versions."""
+        return not key.startswith("text-") or needs_text(key) or self.made_with["topics"] == made_with()["topics"]
+
+
+def stored_answers() -> dict[str, Stored]:
+    """By preset."""
     if not STORE.exists():
-        return {}, TOLERANCE
-    stored = json.loads(lzma.decompress(STORE.read_bytes()))
-    return stored["answers"], TOLERANCE if stored["made_with"] == made_with() else LOOSE
+        return {}
+    return {key: Stored(**given) for key, given in json.loads(lzma.decompress(STORE.read_bytes())).items()}
 
 
-def _store(answers: dict[str, Any]) -> None:
-    text = json.dumps({"made_with": made_with(), "answers": dict(sorted(answers.items()))}, separators=(",", ":"))
+def _store(answers: dict[str, Stored]) -> None:
+    text = json.dumps({key: asdict(answers[key]) for key in sorted(answers)}, separators=(",", ":"))
     STORE.write_bytes(lzma.compress(text.encode(), preset=9))
 
 
@@ -248,11 +270,15 @@ def _all(keys: Sequence[str], workers: int) -> Iterator[tuple[str, list[dict[str
 
 def compare(keys: Sequence[str], workers: int = 2) -> bool:
     """Print what moved; whether nothing did."""
-    (stored, tolerance), moved = stored_answers(), 0
-    for key, found in _all(keys, workers):
-        for seed, now in zip(SEEDS, found, strict=True):
-            before = stored.get(key, [{}] * len(SEEDS))[SEEDS.index(seed)]
-            for path, old, new in differences(before, now, tolerance=tolerance):
+    stored, moved = stored_answers(), 0
+    if left := [key for key in keys if key in stored and not stored[key].same_text(key)]:
+        print(f"left out, since this Python comes with another text: {', '.join(left)}")
+    if any(stored[key].tolerance == LOOSE for key in keys if key in stored):
+        print(f"made with another processor or other versions: compared to {LOOSE:g}")
+    for key, found in _all([key for key in keys if key not in left], workers):
+        before = stored.get(key, Stored([{}] * len(SEEDS), made_with()))
+        for seed, stored_answer, now in zip(SEEDS, before.answers, found, strict=True):
+            for path, old, new in differences(stored_answer, now, tolerance=before.tolerance):
                 moved += 1
                 print(f"{key} seed {seed}: {path}: {_brief(old)} -> {_brief(new)}", flush=True)
     print(f"{len(keys)} presets, {len(SEEDS)} seeds: {moved} answers moved" if moved else f"{len(keys)} presets: nothing moved")
@@ -276,8 +302,8 @@ def main(words: Sequence[str] = ("compare",)) -> bool:
         keys = [key for key in keys if not needs_text(key)]
     if given.what == "compare":
         return compare(keys, given.workers)
-    answers = {key: found for key, found in stored_answers()[0].items() if key in presets()}
-    answers.update(_all(keys, given.workers))
+    answers = {key: found for key, found in stored_answers().items() if key in presets()}
+    answers |= {key: Stored(found, made_with()) for key, found in _all(keys, given.workers)}
     _store(answers)
     print(f"{STORE.name}: {len(answers)} presets, {STORE.stat().st_size / 1e6:.2f} MB")
     return True

@@ -177,6 +177,8 @@ class Reading:
             raise InputError("this run was not made by a study, so it has no options to change")
         made = study(run.study)
         options = {name: run.config[name] for name in made.options.model_fields if name in run.config} | changes
+        if options.get("record") == "by-change":  # of version 0.2.0
+            del options["record"]
         return reading(ended(made.run(made.configured(None, **options), seed=run.seed or 0, progress=False)))
 
     def judge(self, claims: Iterable[Claim]) -> Ledger:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,7 +252,7 @@ def kind_of(identity: str) -> Kind | None:
 def claim_rates(identity: str) -> Mapping[tuple[str, int], Rates]:
     """How the claims on runs of a type fared when they were calibrated, by tag and version of the rules.
 
-    They stand in `calibration.json` beside the paper; a paper without that file has none.
+    They stand in `calibration.json` in the innermost package around the type that has one; a paper without that file has none.
     """
     if identity in _SOURCES:
         return _stored_rates(Path(stagescope.papers.__path__[0]).parent / "watching" / "calibration.json", "watched")
@@ -259,18 +260,21 @@ def claim_rates(identity: str) -> Mapping[tuple[str, int], Rates]:
     if found is None:
         return {}
     _, module, study = found
-    package = ".".join(module.split(".")[: 3 if module.startswith(f"{stagescope.papers.__name__}.") else 1])
-    return _stored_rates(Path(import_module(package).__path__[0]) / "calibration.json", study.name)
+    spec = find_spec(module)
+    packages = Path(spec.origin).parents[: module.count(".")] if spec is not None and spec.origin else ()
+    path = next((path for folder in packages if (path := folder / "calibration.json").is_file()), None)
+    return {} if path is None else _stored_rates(path, study.name)
 
 
 @cache
 def _stored_rates(path: Path, study: str) -> dict[tuple[str, int], Rates]:
-    if not path.is_file():
-        return {}
     rates = {}
-    for line in json.loads(path.read_text(encoding="utf-8")).get(study, {}).get("claims", ()):
-        draws, confirmed = (sum(null[name] for null in line["nulls"]) for name in ("draws", "confirmed"))
-        rates[line["tag"], line["rules"]] = Rates(line["in_regime"], line["violated"], draws, confirmed)
+    try:
+        for line in json.loads(path.read_text(encoding="utf-8")).get(study, {}).get("claims", ()):
+            draws, confirmed = (sum(null[name] for null in line["nulls"]) for name in ("draws", "confirmed"))
+            rates[line["tag"], line["rules"]] = Rates(line["in_regime"], line["violated"], draws, confirmed)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} cannot be read ({_sentence(error)}); write it again with `stagescope calibrate`") from None
     return rates
 
 

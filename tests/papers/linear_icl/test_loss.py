@@ -80,14 +80,6 @@ def test_the_sampled_loss_records_that_of_all_sequences():
     assert law.value(params) == LinearPopulation(model=model, process=other).value(params)
 
 
-def test_a_covariance_is_taken_to_its_eigenbasis():
-    turned = np.linalg.qr(key(0, "turn").normal(size=(3, 3)))[0]
-    task = RegressionTask.of_covariance(turned @ np.diag([0.2, 1.0, 0.5]) @ turned.T, contexts=(10,))
-    assert task.eigenvalues == pytest.approx((1.0, 0.5, 0.2))
-    with pytest.raises(ss.InputError, match="not symmetric"):
-        RegressionTask.of_covariance([[1.0, 0.5], [0.0, 1.0]])
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -165,7 +165,7 @@ def test_rounding_is_not_motion(tmp_path):
     run = ss.run_study("scan-snap", classes=table, vocab=1000)
     assert set(ss.stages(run).events.values()) == {None}
     decided = {row.tag: row.verdict for row in ss.check(run) if row.verdict in ("confirmed", "violated")}
-    assert set(decided) <= {"SnS:lemma-1", "SnS:lemma-2", "SnS:scaling"}
+    assert not decided
 
 
 @pytest.mark.long

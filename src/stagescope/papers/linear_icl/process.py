@@ -1,20 +1,15 @@
 """In-context linear regression: inputs with a covariance, weights drawn for each sequence, contexts of some length [LIN:task]."""
 
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.errors import InputError
 from stagescope.spec import Described, Integers, Numbers
 
 LARGEST = 1e20
 """Largest eigenvalue, and one over the smallest: closed forms have powers of it up to the fifth."""
-SYMMETRIC = 1e-10
-"""Largest difference between a covariance and its transpose, of its largest entry: rounding."""
 
 
 class RegressionTask(Described):
@@ -43,16 +38,6 @@ class RegressionTask(Described):
         if not self.contexts or min(self.contexts) < 1:
             raise ValueError(f"contexts are {self.contexts}; give at least one length, each 1 or more")
         return self
-
-    @classmethod
-    def of_covariance(cls, covariance: Any, contexts: Sequence[int] = (31,)) -> "RegressionTask":
-        """The task of a covariance matrix, in its eigenbasis."""
-        matrix = np.asarray(covariance, dtype=float)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.all(np.isfinite(matrix)):
-            raise InputError(f"the covariance has shape {matrix.shape}; give a square matrix of finite numbers")
-        if np.max(np.abs(matrix - matrix.T)) > SYMMETRIC * np.max(np.abs(matrix)):
-            raise InputError("the covariance is not symmetric; give (C + C^T) / 2")
-        return cls(eigenvalues=tuple(np.linalg.eigvalsh(matrix)[::-1].tolist()), contexts=tuple(contexts))
 
     @property
     def dim(self) -> int:
