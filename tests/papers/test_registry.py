@@ -356,3 +356,22 @@ def test_a_type_that_our_paper_does_not_have(tmp_path):
     with pytest.raises(InputError, match="this version of Stagescope has no type 'scan-snap/Nope'") as error:
         ss.saddle_ladder(ss.load(folder), progress=False)
     assert "install" not in str(error.value)
+
+
+@pytest.mark.parametrize("module", ["solo", "folder.loss"])
+def test_rates_of_a_paper_stand_in_its_package(tmp_path, monkeypatch, module):
+    """A paper that is one file has no package, so none are read; a file that is no calibration is refused with its name."""
+    path = tmp_path / (module.replace(".", "/") + ".py")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("raise RuntimeError('looking for rates imports nothing')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_read_as", lambda identity: (None, module, ss.study("scan-snap")))
+    rates = '{"scan-snap": {"claims": [{"tag": "t", "rules": 1, "in_regime": 9, "violated": 1, "nulls": []}]}}'
+    (path.parent / "calibration.json").write_text(rates)
+    found = registry.claim_rates("any")
+    assert {key: known.inputs for key, known in found.items()} == ({} if module == "solo" else {("t", 1): 9})
+    registry._stored_rates.cache_clear()
+    (path.parent / "calibration.json").write_text(rates[:-3])
+    if module != "solo":
+        with pytest.raises(ss.InputError, match=r"calibration\.json cannot be read"):
+            registry.claim_rates("any")
