@@ -11,6 +11,7 @@ from stagescope.papers.focus_dilution import claims_saddles, observables
 from stagescope.papers.focus_dilution import family as forms
 from stagescope.papers.focus_dilution.claims import CLAIMS, Asymmetry
 from stagescope.papers.focus_dilution.claims import LIMITS as ASYMMETRY
+from stagescope.papers.focus_dilution.claims_cycle import _recurrence, _repeated
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.ladder import NO_RATE, condensed_start, small_point
 from stagescope.papers.focus_dilution.model import asymmetric_law
@@ -18,7 +19,7 @@ from stagescope.papers.published import published
 from stagescope.papers.reading import reading
 from tests.papers.judged import Judged
 from tests.processes.test_markov_chain import chains
-from validation.nulls.focus_dilution import INPUTS, NULLS, OFFSET, OTHER_START, STRETCHED, WALK
+from validation.nulls.focus_dilution import INPUTS, NULLS, OFFSET, OTHER_START, STRETCHED, WALK, lazy_chain, setting
 
 REFERENCE = published("stagescope.papers.focus_dilution")
 SECOND_ORDER = [claim for claim in CLAIMS if claim.tag == "FD:second-order"]
@@ -200,8 +201,9 @@ def test_a_ratio_that_says_nothing_is_words_and_decides_the_same(monkeypatch, sl
     assert "0.004; too large to state in the limit" in row.reason
 
 
-FAR = {"FD:delta-law", "FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate"}
-"""Claims that some nulls cannot reach: wandering parameters, or another law, have no stay at the point."""
+FAR = {"FD:delta-law", "FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate", "FD:eps-law"}
+"""Claims that some nulls cannot reach: wandering parameters, or another law, have no stay at the point, and companion runs are of
+the law that is named, so that delays between them and the run have an error."""
 
 
 SEEDS = {"monotone rows": 21004, "unequal rare tokens": 21004}
@@ -407,6 +409,13 @@ def test_the_law_of_delta_is_claimed_where_delta_is_small():
     found = reading(run).judge([law]).verdicts[0]
     assert found.verdict == "inconclusive"
     assert found.reason.endswith("from kappa delta: delta is not small")
+
+
+def test_a_cycle_may_repeat_on_another_token_than_the_most_frequent_one():
+    """At its floor this chain has had no second rise and fall by .03 on the most frequent token."""
+    evidence = reading(setting(300_022, lazy_chain).run()).evidence
+    assert not _repeated(evidence, evidence.curves.frequent)
+    assert _recurrence(evidence).holds
 
 
 def test_with_three_tokens_nothing_is_left_to_open_after_the_second_direction():
