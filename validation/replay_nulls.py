@@ -6,7 +6,8 @@
 Each draw makes a true flow, saves it, writes the six falsified folders of `validation.nulls.falsified`, and has all seven judged:
 by `ss.check` of the folder, which is what the command calls, or with --process by `stagescope check --json` in a process of its
 own. Rows are added to `validation/draws/`, so that a call goes on where the last one stopped: by --budget, in seconds of CPU, or
-interrupted. Each row names the commit of `src`: what other sources judged is drawn again. Counts go to `replay_nulls.json`, and `python -m validation.how_sure` writes them into docs/how-sure.md.
+interrupted. Each row names the commit of `src`: what other sources judged is drawn again. Counts go to `replay_nulls.json` and
+into docs/how-sure.md.
 """
 
 import argparse
@@ -24,16 +25,16 @@ from typing import Any
 import numpy as np
 
 import stagescope as ss
-from stagescope.claims.calibration import BARS
 from stagescope.errors import sentence
 from stagescope.params import key
 from stagescope.runs.run import Run
 from stagescope.threads import results
+from validation import how_sure
 from validation.nulls import focus_dilution, incremental, linear_icl, markov_icl, scan_snap
 from validation.nulls.falsified import FALSIFIED, falsified
 
 HERE = Path(__file__).parent
-DRAWS, COUNTS = HERE / "draws", HERE / "replay_nulls.json"
+DRAWS = HERE / "draws"
 FRAMES = (40, 150, 600)
 """Recorded frames: a coarse run must be read as honestly as a dense one."""
 OTHER = 1.6
@@ -77,10 +78,6 @@ TIMED = {
 }
 """Claims about rates and times, and what each reads off the clock. The others compare levels, directions, orders and shapes: a
 run that passes through the same points in another time may confirm them, truly."""
-CLAIMED = ("warped clock", "straight line", "straight in log time", "swapped third", "stolen frames")
-"""Nulls on which a rate or a time that is confirmed is a false one. Jitter of 1 % leaves rates and times right to about 1 %: it
-is shown, and has no bar."""
-DECIDED = {"confirmed": "confirmed", "violated": "violated", "inconclusive": "undecided"}
 
 Options = dict[str, Any]
 
@@ -95,8 +92,9 @@ def _focus(random: np.random.Generator, seed: int) -> tuple[str, Options, Option
 
 def _incremental(random: np.random.Generator, seed: int) -> tuple[str, Options, Options]:
     family = ("flows", incremental.flow) if random.random() < 0.7 else ("wide flows", incremental.wide_flow)
-    options = dict(family[1](seed).config or {})
-    return family[0], {name: value for name, value in options.items() if value is not None and name != "seed"}, {}
+    config = dict(family[1](seed).config or {})
+    names = ss.study("incremental").options.model_fields
+    return family[0], {name: config[name] for name in names if config.get(name) is not None}, {}
 
 
 def _linear(random: np.random.Generator, seed: int) -> tuple[str, Options, Options]:
@@ -206,44 +204,11 @@ def counted(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return studies
 
 
-def pooled(body: dict[str, Any]) -> float:
-    """The share of pairs of a claim and a null, without jitter, that are confirmed."""
-    lines = body["claims"].values()
-    pairs = len(CLAIMED) * sum(sum(line["true"].values()) for line in lines)
-    return sum(line[null] for line in lines for null in CLAIMED) / max(1, pairs)
-
-
-def misses(body: dict[str, Any]) -> list[str]:
-    """Claims that more than 4 of 30 of a null confirm, and the share of all if it is above 5 %."""
-    shares = [(tag, null, line[null], sum(line["true"].values())) for tag, line in body["claims"].items() for null in CLAIMED]
-    over = [f"{tag} on {count} of {draws}, {null}" for tag, null, count, draws in shares if count > BARS.most * draws]
-    return over + ([f"{pooled(body):.1%} of all pairs"] if pooled(body) > BARS.pooled else [])
-
-
-def table(studies: dict[str, Any]) -> str:
-    """One table for each study: verdicts on true runs, then how many of each null are confirmed."""
-    head = f"| claim | true runs: confirmed, violated, undecided | {' | '.join(FALSIFIED)} |\n|{'---|' * (2 + len(FALSIFIED))}"
-    parts = []
-    for study, body in sorted(studies.items()):
-        lines = {tag: [line["true"].get(verdict, 0) for verdict in DECIDED] for tag, line in sorted(body["claims"].items())}
-        rows = [
-            f"| {tag} | {', '.join(map(str, true))} | {' | '.join(str(body['claims'][tag][null]) for null in FALSIFIED)} |"
-            for tag, true in lines.items()
-        ]
-        rows.append(f"| any of them | - | {' | '.join(str(body['any'][null]) for null in FALSIFIED)} |")
-        true = ", ".join(f"{body['true'].get(verdict, 0)} {word}" for verdict, word in DECIDED.items())
-        said = (
-            f"{len(body['seeds'])} draws, seeds {min(body['seeds'])} to {max(body['seeds'])}; all claims on true runs: {true}. "
-        )
-        said += f"Of all pairs of a claim above and a null, without jitter, {pooled(body):.1%} are confirmed."
-        parts.append(f"#### {study}\n\n{head}\n" + "\n".join(rows) + f"\n\n{said}")
-    return "\n\n".join(parts)
-
-
 def write_counts(file: Path) -> dict[str, Any]:
     rows = rows_of(file)
     found = {"commit": rows[-1]["commit"] if rows else "", "studies": counted(rows)}
-    COUNTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    how_sure.FALSIFIED_COUNTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    how_sure.main()
     return found["studies"]
 
 
@@ -283,8 +248,8 @@ def main(words: Sequence[str] = ()) -> bool:
             print(f"{spent:.0f} s of CPU are spent; call again to go on")
             break
     studies = write_counts(file)
-    print(table(studies))
-    missed = [f"{study}: {miss}" for study, body in studies.items() for miss in misses(body)]
+    print(how_sure.falsified_tables(studies))
+    missed = [f"{study}: {miss}" for study, body in studies.items() for miss in how_sure.misses(body)]
     print("\n".join(missed))
     return bool(studies) and not missed
 

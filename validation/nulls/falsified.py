@@ -84,6 +84,10 @@ FALSIFIED: dict[str, Callable[[Run, Run, Random], Frames]] = {
 }
 """What is false of a run, by name: its clock, its way, the middle third of its frames or all, or each parameter by 1 %."""
 
+CLAIMED = ("warped clock", "straight line", "straight in log time", "swapped third", "stolen frames")
+"""Nulls on which a rate or a time that is confirmed is a false one. Jitter of 1 % leaves rates and times right to about 1 %: it
+is shown, and has no bar."""
+
 
 def falsified(name: str, folder: Path, other: Path, out: Path, seed: int) -> Run:
     """Write the false run to `out`; `other` is the run of the same shape whose frames are taken."""
