@@ -89,6 +89,7 @@ def falsified_tables(studies: dict[str, Any]) -> str:
             f"{len(body['seeds'])} draws, seeds {min(body['seeds'])} to {max(body['seeds'])}; all claims on true runs: {true}. "
         )
         said += f"Of all pairs of a claim above and a null, without jitter, {pooled(body):.1%} are confirmed."
+        said += f" Missed bars: {len(misses(body))}."
         parts.append(f"#### {study}\n\n{head}\n" + "\n".join(rows) + f"\n\n{said}")
     return "\n\n".join(parts)
 

@@ -384,7 +384,7 @@ NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
         "FD:dilution": (HELD, WALK),
         "FD:stages": (EARLY, WALK),
         "FD:recurrence": (MONOTONE,),
-        "FD:eps-law": (OTHER_PERSISTENCE,),
+        "FD:eps-law": (OTHER_PERSISTENCE, STRETCHED),
         "FD:delta-law": (OFFSET,),
         "FD:tangential": (PERSISTENT,),
         "FD:stall": (UNEQUAL,),
