@@ -85,9 +85,8 @@ def falsified_tables(studies: dict[str, Any]) -> str:
         ]
         rows.append(f"| any of them | - | {' | '.join(str(body['any'][null]) for null in FALSIFIED)} |")
         true = ", ".join(f"{body['true'].get(verdict, 0)} {word}" for verdict, word in DECIDED.items())
-        said = (
-            f"{len(body['seeds'])} draws, seeds {min(body['seeds'])} to {max(body['seeds'])}; all claims on true runs: {true}. "
-        )
+        count, first, last = len(body["seeds"]), min(body["seeds"]), max(body["seeds"])
+        said = f"{count} draw{'s' if count > 1 else ''}, seeds {first} to {last}; all claims on true runs: {true}. "
         said += f"Of all pairs of a claim above and a null, without jitter, {pooled(body):.1%} are confirmed."
         said += f" Missed bars: {len(misses(body))}."
         parts.append(f"#### {study}\n\n{head}\n" + "\n".join(rows) + f"\n\n{said}")
