@@ -24,6 +24,8 @@ MODULES = (
     "text_incremental",
     "text_nulls",
     "calibration",
+    "replay_nulls",
+    "how_sure",
     "elsewhere",
     "sizes",
     "tiny_starts",

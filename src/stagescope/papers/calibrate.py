@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import stagescope
@@ -19,8 +20,8 @@ from stagescope.claims.claim import Claim
 from stagescope.claims.inputs import Inputs
 from stagescope.claims.own import Claims, claims_digest, forget, own_claims, refuse_taken
 from stagescope.errors import InputError, sentence
-from stagescope.papers.reading import reading
-from stagescope.papers.registry import is_ours, paper_of
+from stagescope.papers.reading import check
+from stagescope.papers.registry import is_ours, kind_of, paper_of
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
 from stagescope.progress import progress_for
@@ -177,19 +178,24 @@ def _row(line: str) -> dict[str, Any] | None:
 
 
 def _draw(claims: Claims, task: Task) -> dict[str, Any]:
-    """The verdicts on one draw; what fails is a row with its reason."""
+    """What `check` says of one draw, saved and opened again as a user would; what fails is a row with its reason."""
     name, role, family, seed = task
     judged = own_claims(claims) or with_nulls(study_named(name))
     inputs, _, tags = next(each for each in families(study_named(name), judged) if (each[1], each[0].name) == (role, family))
     row: dict[str, Any] = {"study": name, "role": role, "family": family, "seed": seed}
     began = time.monotonic()
     try:
-        found = reading(inputs.make(seed)).judge([claim for claim in judged if claim.tag in tags])
-        if broken := [verdict.reason for verdict in found if verdict.error is not None]:
+        with TemporaryDirectory() as folder:
+            run = inputs.make(seed).save(Path(folder) / "run")
+            kind = kind_of(run.type)
+            written = set() if kind is None else {claim.tag for claim in kind.claims()}
+            ledger = check(Path(folder) / "run", [claim for claim in judged if claim.tag in tags and claim.tag not in written])
+        verdicts = {verdict.tag: verdict for verdict in ledger if verdict.tag in tags}
+        if broken := [verdict.reason for verdict in verdicts.values() if verdict.error is not None]:
             row["failed"] = broken[0]
         else:
             names = ("verdict", "in_regime", "rules", "reason")
-            row["verdicts"] = {verdict.tag: {name: getattr(verdict, name) for name in names} for verdict in found}
+            row["verdicts"] = {tag: {name: getattr(verdict, name) for name in names} for tag, verdict in verdicts.items()}
     except (Exception, SystemExit) as error:  # inputs of the user's own may raise anything
         row["failed"] = sentence(error)
     return {**row, "seconds": time.monotonic() - began}

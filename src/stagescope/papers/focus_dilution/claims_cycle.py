@@ -121,18 +121,26 @@ def _meeting(evidence: Evidence, cycle: RowCycle, second: float) -> tuple[float,
     return abs(cycle.complete - zero) / cycle.complete, moved / cycle.complete
 
 
+def _repeated(evidence: Evidence, token: int) -> set[int]:
+    """Rows whose attention on a token rises and then falls after E2, each by more than .03.
+
+    On the most frequent token it falls first where c < 0. Attention on the others moves the other way in the first cycle.
+    """
+    curves, frequent = evidence.curves, evidence.curves.frequent
+    first = float(np.sign(evidence.rate)) * (1 if token == frequent else -1)
+    up = first > 0 or token != frequent
+    attention = curves.attention[:, :, token]
+    found = list(row_turns(curves.time, attention, evidence.openings["E1"], evidence.second, first, frequent))
+    moves = {row: [turn.rising == up for at, turn in found if at == row] for row, _ in found}
+    return {row for row, each in moves.items() if any(one and not other for one, other in pairwise(each))}
+
+
 def _recurrence(evidence: Evidence) -> Comparison:
-    """Rows with a rise and then a fall (away from the frequent token first where c < 0) after E2, each by more than .03."""
-    curves, sign, unit = evidence.curves, float(np.sign(evidence.rate)), "rows"
+    """Rows that focus on some token and dilute after E2. A later direction need not single out the most frequent token."""
+    curves, unit = evidence.curves, "rows"
     if evidence.second is None:
         return undecided("E2 was not reached", 1.0, "at least", unit)
-    attention = curves.on_frequent
-    found = list(row_turns(curves.time, attention, evidence.openings["E1"], evidence.second, sign, curves.frequent))
-    again = []
-    for row in range(len(curves.pi)):
-        moves = [turn.rising == (sign > 0) for at, turn in found if at == row]
-        if any(one and not other for one, other in pairwise(moves)):
-            again.append(row)
+    again = sorted(set().union(*(_repeated(evidence, token) for token in range(len(curves.pi)))))
     end, chain = float(curves.time[-1]), evidence.law.process
     # Nothing is left to learn where the loss is at the entropy rate, relative to what the context can tell.
     floor, final = chain.floor(), evidence.law.value({name: block[-1] for name, block in curves.params.items()})
@@ -197,13 +205,13 @@ CYCLE_CLAIMS = (
     ),
     claim(
         "FD:recurrence",
-        "After E2 the cycle repeats: some row focuses and dilutes again",
+        "After E2 the cycle repeats: some row focuses on a token and dilutes again",
         _diluted_before,
         _recurrence,
         "E2",
         "end",
         kind="pattern",
-        rules=4,
+        rules=5,
         elsewhere=beside,
     ),
 )

@@ -203,7 +203,7 @@ TAGS = {
     "FD:dilution": Tag(
         "stage III", "row i, moved towards zero by second order, is back at its base law when gamma_i = (W0 alpha)_i crosses zero"
     ),
-    "FD:recurrence": Tag("stage IV", "after E2 the cycle repeats: some row focuses and dilutes again"),
+    "FD:recurrence": Tag("stage IV", "after E2 the cycle repeats: some row focuses on a token and dilutes again"),
     "FD:directions": Tag("saddle (0,0)", "W0 condenses along pi, W1 along pi - 1/d"),
     "FD:linear-condensed": Tag("saddle (1,0)", "exp(Jt) from the plateau predicts the escape"),
     "FD:sign": Tag("general P", "the sign of sum_i pi_i^2 (P_i - pi).log pi decides focus or defocus"),
