@@ -165,9 +165,7 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
         5
     """
     with no_tiny_start():
-        again = evolve(
-            field_of(run.spec, what), run.at(0), **motion(run), record=record, seed=run.seed or 0, progress=progress
-        )
+        again = evolve(field_of(run.spec, what), run.at(0), **motion(run), record=record, seed=run.seed or 0, progress=progress)
     return ended(again, "the replay of this run")
 
 
@@ -191,16 +189,15 @@ def verify_replay(run: Run | str | Path, what: Objective | Field | None = None) 
     run = run if isinstance(run, Run) else store.load(run)
     if why := why_no_replay(run):
         return ReplayTest(None, run.clock, run.frames, reason=why)
+    law = Replay(run, field_of(run.spec, what))
+    if (other := other_start(run)) is not None:
+        return other
     try:
-        field = field_of(run.spec, what)
-        if (other := other_start(run)) is not None:
-            return other
-        again = Replay(run, field)
         with suppress(SolveFailed):
-            deque(again.frames(np.zeros(0)), maxlen=0)
-        return again.test
+            deque(law.frames(np.zeros(0)), maxlen=0)
+        return law.test
     except StagescopeError as error:
-        return ReplayTest(None, run.clock, run.frames, reason=f"this run cannot be replayed: {message(error)}")
+        return law.failed(error)
 
 
 def other_start(run: Run) -> ReplayTest | None:

@@ -81,8 +81,10 @@ class ReplayTest:
         if self.reason or self.first is None:
             return self.reason
         at = f"frame {self.first.frame} ({self.clock} = {self.first.time:.5g})"
-        far = f"differ by {self.first.relative:.2g} of their size" if self.first.quantity == "parameters" else (
-            f"differs by {self.first.relative:.2g} of its size"
+        far = (
+            f"differ by {self.first.relative:.2g} of their size"
+            if self.first.quantity == "parameters"
+            else (f"differs by {self.first.relative:.2g} of its size")
         )
         more = f", {self.first.units:.2g} times what solver and storage explain" if np.isfinite(self.first.units) else ""
         return f"the law of this run does not make its frames: from {at} on the {self.first.quantity} {far}{more}"
@@ -146,7 +148,12 @@ class Replay:
         """The replay with frames at the recorded positions and at others."""
         with no_tiny_start():
             again = evolve(
-                self.field, self.run.at(0), **motion(self.run), record=self.record(others), seed=self.run.seed or 0, progress=False
+                self.field,
+                self.run.at(0),
+                **motion(self.run),
+                record=self.record(others),
+                seed=self.run.seed or 0,
+                progress=False,
             )
         rows = np.flatnonzero(np.isin(self.positions, position_of(again)))
         places = np.searchsorted(position_of(again), self.positions[rows])
@@ -174,12 +181,24 @@ class Replay:
                 self._broke_down = message(failure)
                 raise
 
+    def refined(self, positions: np.ndarray) -> Run | None:
+        """The replay with frames at `positions` too, if it passes through every recorded frame."""
+        again = self.run_at(positions)
+        return again if self.test.passes else None
+
+    def failed(self, error: StagescopeError) -> ReplayTest:
+        """The test of a replay that could not be made."""
+        reason = f"this run cannot be replayed, so its frames are read as they are: {message(error)}"
+        return ReplayTest(None, self.run.clock, self.run.frames, reason=reason)
+
     @cached_property
     def test(self) -> ReplayTest:
         """The rule, put to what the replay had at the recorded positions."""
         run, unit = self.run, _Unit.of(self.run)
         recorded = vectors(run, run)
-        apart = unit.distances(self._vectors, recorded, {name: values - run.series[name] for name, values in self._series.items()})
+        apart = unit.distances(
+            self._vectors, recorded, {name: values - run.series[name] for name, values in self._series.items()}
+        )
         farthest, told = np.max([*apart.values()], axis=0), ""
         if self._broke_down or not np.all(farthest <= 1):
             allowed, told = self._allowed(unit, recorded)
@@ -194,8 +213,10 @@ class Replay:
             why = f"the law of this run does not reach frame {frame}: {self._broke_down or 'its numbers are not finite'}"
             return ReplayTest(False, run.clock, run.frames, reason=why)
         quantity = max(apart, key=lambda name: apart[name][frame])
-        size, far = (recorded[frame], self._vectors[frame] - recorded[frame]) if quantity == "parameters" else (
-            run.series[quantity][[frame]], self._series[quantity][[frame]] - run.series[quantity][[frame]]
+        size, far = (
+            (recorded[frame], self._vectors[frame] - recorded[frame])
+            if quantity == "parameters"
+            else (run.series[quantity][[frame]], self._series[quantity][[frame]] - run.series[quantity][[frame]])
         )
         relative = float(np.linalg.norm(far) / max(np.linalg.norm(size), TINY))
         first = Difference(frame, float(run.time[frame]), quantity, relative, float(apart[quantity][frame]))
@@ -218,14 +239,19 @@ class Replay:
                     values[row] = clock[name]
         # where the looser replay broke down, what it had before is all that is known
         apart = unit.distances(found, self._vectors, {name: values - self._series[name] for name, values in series.items()})
-        allowed = {name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(far, 1.0), 1.0)) for name, far in apart.items()}
+        allowed = {
+            name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(far, 1.0), 1.0)) for name, far in apart.items()
+        }
         allowed |= {"t": np.ones(run.frames)} if "t" in apart else {}
         errors = np.nan_to_num(np.linalg.norm(found - self._vectors, axis=1))
         neighbours = np.linalg.norm(np.diff(recorded, axis=0), axis=1).max()
         if not (lost := np.flatnonzero(errors > neighbours)).size:
             return allowed, ""
         at = f"{run.clock} = {run.time[lost[0]]:.5g}"
-        return allowed, f"a replay decides nothing from {at} on: errors of solver and storage grow beyond the spacing of the frames"
+        return (
+            allowed,
+            f"a replay decides nothing from {at} on: errors of solver and storage grow beyond the spacing of the frames",
+        )
 
 
 @dataclass(frozen=True)

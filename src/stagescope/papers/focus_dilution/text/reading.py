@@ -69,6 +69,8 @@ def separability(run: Run) -> float:
 class TextFocusReading(Reading):
     """Curves of a run on a text, its stages with those of the probe words, and its companion runs."""
 
+    replays = False  # it takes as long as the training; `stagescope verify --replay` does it
+
     @cached_property
     def curves(self) -> TextCurves:
         return text_curves(self.run)

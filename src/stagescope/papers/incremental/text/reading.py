@@ -28,6 +28,8 @@ def about_text(corpus: TextCorpus, window: int, until: float | None = None, prog
 class TextIncrementalReading(Reading):
     """Attention of the heads on each lag, and when they acquire one lag after another."""
 
+    replays = False  # it takes as long as the training; `stagescope verify --replay` does it
+
     @cached_property
     def curves(self) -> TextLagCurves:
         return text_lag_curves(self.run)
