@@ -96,7 +96,7 @@ class Reading:
     def follow_law(self, use: Callable[[Replay], Made]) -> Made | None:
         """What `use` makes of the replay of the run; None where the law does not pass through every recorded frame."""
         law = self._replay
-        if isinstance(law, ReplayTest) or "replay_test" in vars(self) and not self.replay_test.passes:
+        if isinstance(law, ReplayTest) or ("replay_test" in vars(self) and not self.replay_test.passes):
             return None
         try:
             made, test = use(law), law.test
@@ -120,7 +120,7 @@ class Reading:
 
     @property
     def replay_note(self) -> str:
-        """What must be known before anything of the reading is believed; empty where the law makes the frames, or is not asked."""
+        """What must be known before the reading is believed; empty where the law makes the frames, or is not asked."""
         return "" if self.replay_test.passes else self.replay_test.sentence
 
     @cached_property
@@ -200,7 +200,7 @@ class Reading:
         if self.replay_test.passes is not False or row.verdict != "confirmed":
             return row
         return replace(
-            row, verdict="inconclusive", reason=f"the frames are not those of the law, so they confirm nothing; {row.reason}"
+            row, verdict="inconclusive", reason=f"the law does not make these frames, which confirm nothing; {row.reason}"
         )
 
     def judge_paper(self, claims: tuple[Claim, ...]) -> Ledger:

@@ -189,7 +189,7 @@ def verify_replay(run: Run | str | Path, what: Objective | Field | None = None) 
     run = run if isinstance(run, Run) else store.load(run)
     if why := why_no_replay(run):
         return ReplayTest(None, run.clock, run.frames, reason=why)
-    law = Replay(run, field_of(run.spec, what))
+    law = Replay(run, field_of(run.spec, what))  # its law is missing: an error, not a finding
     if (other := other_start(run)) is not None:
         return other
     try:

@@ -45,7 +45,7 @@ CLOCK_ROUNDINGS = 4
 
 @dataclass(frozen=True)
 class Difference:
-    """A recorded frame that the replay misses: by which quantity, how far relative to its size, and in units of what is allowed."""
+    """A recorded frame that the replay misses: in what, how far relative to its size, and in units of what is allowed."""
 
     frame: int
     time: float
@@ -77,17 +77,13 @@ class ReplayTest:
     def sentence(self) -> str:
         """One sentence for people."""
         if self.passes:
-            return f"the law passes through all {self.frames:,} frames: the largest difference is {self.largest:.2g} of what is allowed"
+            return f"the law passes through all {self.frames:,} frames, the farthest at {self.largest:.2g} of what is allowed"
         if self.reason or self.first is None:
             return self.reason
         at = f"frame {self.first.frame} ({self.clock} = {self.first.time:.5g})"
-        far = (
-            f"differ by {self.first.relative:.2g} of their size"
-            if self.first.quantity == "parameters"
-            else (f"differs by {self.first.relative:.2g} of its size")
-        )
+        far = f"{self.first.quantity} off by {self.first.relative:.2g} of their size"
         more = f", {self.first.units:.2g} times what solver and storage explain" if np.isfinite(self.first.units) else ""
-        return f"the law of this run does not make its frames: from {at} on the {self.first.quantity} {far}{more}"
+        return f"the law of this run does not make its frames: it misses {at}, {far}{more}"
 
     def json(self) -> dict[str, Any]:
         return {**asdict(self), "sentence": self.sentence}

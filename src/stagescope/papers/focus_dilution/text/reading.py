@@ -69,7 +69,10 @@ def separability(run: Run) -> float:
 class TextFocusReading(Reading):
     """Curves of a run on a text, its stages with those of the probe words, and its companion runs."""
 
-    replays = False  # it takes as long as the training; `stagescope verify --replay` does it
+    @property
+    def replays(self) -> bool:
+        """Not where frames are near enough: it takes as long as the training, and `stagescope verify --replay` does it."""
+        return False
 
     @cached_property
     def curves(self) -> TextCurves:

@@ -25,7 +25,10 @@ from stagescope.spec import build
 class TextSnapReading(Reading):
     """Held-out attention, its stages, and the companion runs with other steps that the claims need."""
 
-    replays = False  # it takes as long as the training; `stagescope verify --replay` does it
+    @property
+    def replays(self) -> bool:
+        """Not where frames are near enough: it takes as long as the training, and `stagescope verify --replay` does it."""
+        return False
 
     @cached_property
     def curves(self) -> TextAttention:
