@@ -197,7 +197,9 @@ class Reading:
 
     def _unless_missed(self, row: Verdict) -> Verdict:
         """A law that does not make the frames is not confirmed by them; what they contradict stays violated."""
-        if self.replay_test.passes is not False or row.verdict != "confirmed":
+        test = self.replay_test
+        missed = test.passes is False or (test.reason and test.largest is None)  # or it could not be followed
+        if not missed or row.verdict != "confirmed":
             return row
         return replace(
             row, verdict="inconclusive", reason=f"the law does not make these frames, which confirm nothing; {row.reason}"
