@@ -9,7 +9,7 @@ storage of numbers explain, and by no more. That is measured, not guessed:
 - Within one unit nothing is to be explained. Beyond it, errors may have accumulated and grown: a second replay, `LOOSER` times
   less exact, whose start is moved by as much in units of the rounding, shows by how much they grow up to each frame. Errors
   that contract may be left in other directions, so the largest one so far counts.
-- Where even that is farther than any two neighbouring frames of the run, errors decide and the replay decides nothing.
+- From where even that is more than the mean distance of neighbouring frames, errors decide, and a replay decides nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -198,7 +198,7 @@ class Replay:
         farthest, told = np.max([*apart.values()], axis=0), ""
         if self._broke_down or not np.all(farthest <= 1):
             allowed, told = self._allowed(unit, recorded)
-            apart = {name: far / allowed[name] for name, far in apart.items()}
+            apart = {name: np.where(np.isinf(allowed[name]), 0.0, far / allowed[name]) for name, far in apart.items()}
         ratios = np.array([*apart.values()])
         missed = np.flatnonzero(~np.all(ratios <= 1, axis=0))
         largest = float(np.max(ratios)) if np.all(np.isfinite(ratios)) else None
@@ -219,7 +219,7 @@ class Replay:
         return ReplayTest(False, run.clock, run.frames, largest, first)
 
     def _allowed(self, unit: "_Unit", recorded: np.ndarray) -> tuple[dict[str, np.ndarray], str]:
-        """How far errors take a frame from the replay, in units of one error; why nothing is decided where that is too far."""
+        """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why."""
         run, looser = self.run, unit.looser(self.run)
         found = np.full_like(recorded, np.nan)
         series = {name: np.full(run.frames, np.nan) for name in self._series}
@@ -240,10 +240,12 @@ class Replay:
         }
         allowed |= {"t": np.ones(run.frames)} if "t" in apart else {}
         errors = np.nan_to_num(np.linalg.norm(found - self._vectors, axis=1))
-        neighbours = np.linalg.norm(np.diff(recorded, axis=0), axis=1).max()
+        neighbours = np.linalg.norm(np.diff(recorded, axis=0), axis=1).mean()
         if not (lost := np.flatnonzero(errors > neighbours)).size:
             return allowed, ""
         at = f"{run.clock} = {run.time[lost[0]]:.5g}"
+        for name in ("parameters", *({"loss"} & set(allowed))):
+            allowed[name][lost[0] :] = np.inf
         return (
             allowed,
             f"a replay decides nothing from {at} on: errors of solver and storage grow beyond the spacing of the frames",
