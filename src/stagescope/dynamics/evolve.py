@@ -299,11 +299,19 @@ def evolve(
         return sink_for(journey, folder, overwrite, checksum, first, state).finish(journey, "stopped", reason, state)
     points = _primed(journey.walk(state))
     try:
-        return _drive(journey, sink_for(journey, folder, overwrite, checksum, first, state), state, camera, points, progress)
+        run = _drive(journey, sink_for(journey, folder, overwrite, checksum, first, state), state, camera, points, progress)
+        run.memo["evolved"] = run.params, run.series, run.spec
+        return run
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, Interrupted) or folder is None or not _begun(folder, journey):
             raise
         raise Interrupted(advice(folder, journey.spec), folder) from None
+
+
+def just_evolved(run: Run) -> bool:
+    """Whether a run has the very arrays that `evolve` made in this process; one of other arrays or from a folder has not."""
+    parts = run.memo.get("evolved", ())
+    return len(parts) == 3 and all(one is other for one, other in zip(parts, (run.params, run.series, run.spec), strict=True))
 
 
 def frames(

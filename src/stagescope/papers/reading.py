@@ -16,6 +16,7 @@ from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.dynamics.dynamics import SolveFailed
+from stagescope.dynamics.evolve import just_evolved
 from stagescope.errors import InputError, StagescopeError, message, needed
 from stagescope.fields.field import Field, Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
@@ -114,6 +115,8 @@ class Reading:
             return self._replay
         with suppress(Exception):  # curves that cannot be made have a sentence where they are asked for
             _ = self.curves  # a reading that refines its curves compares on the way
+        if "replay_test" not in vars(self) and just_evolved(self.run):
+            return ReplayTest(True, self.run.clock, self.run.frames)
         if "replay_test" not in vars(self) and self.replays:
             self.follow_law(lambda law: deque(law.frames(np.zeros(0)), maxlen=0))
         return vars(self).get("replay_test") or ReplayTest(None, self.run.clock, self.run.frames)
