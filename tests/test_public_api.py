@@ -16,7 +16,7 @@ InputError Interrupted JaxObjective Ladder LazyChain Ledger Linearisation LogSpa
 Objective PairwiseAttention PairwisePinv PairwisePopulation PairwiseSampled Run Rung SequenceClass SequenceClasses
 Spectrum SpeedBelow Stage Stages StagescopeError StoreError TokenAttention TokenFinite TokenPopulation TokenSampled
 Uniform Verdict check class_attention critical_point critical_points evolve finite_loss linearise load population_loss
-read_classes replay resume run_study saddle_ladder sampled_loss spectrum stages study verify
+read_classes replay resume run_study saddle_ladder sampled_loss spectrum stages study verify verify_replay
 ClassLevels GivenFeatures LaggedChain RandomFeatures class_levels read_features
 ContentHeads ContentLoss LagCurves Transformer TransformerLoss lag_curves student_loss
 TextCorpus read_corpus

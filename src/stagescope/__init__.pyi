@@ -113,6 +113,7 @@ from .papers.reading import saddle_ladder as saddle_ladder
 from .papers.reading import stages as stages
 from .papers.rebuild import replay as replay
 from .papers.rebuild import resume as resume
+from .papers.rebuild import verify_replay as verify_replay
 from .papers.registry import cite as cite
 from .papers.registry import run_study as run_study
 from .papers.registry import studies as studies

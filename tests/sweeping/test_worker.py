@@ -260,7 +260,7 @@ def test_a_point_is_integrated_and_read_once(tmp_path, monkeypatch):
     from stagescope.papers.scan_snap import reading
 
     made = []
-    plain = reading.dense_attention
-    monkeypatch.setattr(reading, "dense_attention", lambda run: (made.append(run), plain(run))[1])
+    plain = reading.class_attention
+    monkeypatch.setattr(reading, "class_attention", lambda run: (made.append(run), plain(run))[1])
     work(task_of(cheap_plan(tmp_path, ("events", "verdicts", "numbers"), grid={"rate_y": "1,2"}), tmp_path))
     assert len(made) == 2

@@ -55,6 +55,8 @@ class Ledger:
     status: str
     clock: str
     verdicts: tuple[Verdict, ...]
+    notes: tuple[str, ...] = ()
+    """What must be known before a verdict is believed."""
 
     @classmethod
     def of(cls, run: Run, claims: Iterable[Claim], evidence: Any) -> "Ledger":
@@ -88,19 +90,23 @@ class Ledger:
         others = [_cells(row) for row in self.verdicts if row.verdict == "not applicable"]
         return block(
             title("Ledger", self.summary()),
+            *map(note, self.notes),
             table(heads, rows) if rows else "",
             folded(f"{_claims(len(others))} not applicable", table(heads, others)) if others else "",
             *map(note, self.remarks()),
         )
 
     def json(self) -> dict[str, Any]:
-        return {"status": self.status, "clock": self.clock, "claims": [verdict.json() for verdict in self.verdicts]}
+        notes = {"notes": list(self.notes)} if self.notes else {}
+        return {"status": self.status, "clock": self.clock, **notes, "claims": [verdict.json() for verdict in self.verdicts]}
 
     def text(self) -> "Text":
         """For the terminal: the verdict and the sentence, then the numbers and the reason, indented."""
         from rich.text import Text
 
         text = Text()
+        for sentence in self.notes:
+            text.append(f"{sentence}\n", style="yellow")
         for row in self.verdicts:
             text.append(f"{row.verdict:<{VERDICT_WIDTH}}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
             text.append(f"  [{row.tag}]\n", style="dim")

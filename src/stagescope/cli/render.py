@@ -67,6 +67,8 @@ def print_stages(found: Stages, whole: bool = False) -> None:
 
     Events that were not reached are counted, or listed with their reasons where the `whole` is asked for.
     """
+    if "replay" in found.notes:
+        show(Text(found.notes["replay"], style="yellow"))
     left = [] if whole else [name for name, event in found.estimates.items() if event.state in LEFT_OUT]
     if len(found.events) > len(left):
         show(_events(found, left))
@@ -89,7 +91,7 @@ def print_stages(found: Stages, whole: bool = False) -> None:
             table.add_row(Text(curve), f"{each.t:.5g}", span_text(each.low, each.high, " to "), f"{each.amplitude:+.4g}")
         show(table)
     for name, note in found.notes.items():
-        if name not in found.events:
+        if name not in found.events and name != "replay":
             show(Text(f"{name}: {note}", style="dim"))
     if found.status not in ("finished", "stopped"):
         show(Text(f"the run is {found.status}: events after its last frame are unknown", style="yellow"))

@@ -104,15 +104,27 @@ class Resume(Command):
 
 
 class Verify(Command):
-    """Check every stored byte of runs, or every row of sweeps."""
+    """Check every stored byte of runs, or every row of sweeps; with --replay, that the law of a run makes its frames."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...", help="runs or sweeps")]
+    replay: bool = Field(
+        False,
+        description="also follow the law of each run from its first frame; it must pass through all frames, and takes"
+        " about as long as the run did",
+    )
+    objective: OwnObjective = OWN_OBJECTIVE
     json_: Json = AS_JSON
 
     def run(self) -> int:
         if not self.folders:
             raise InputError("no FOLDER is given; name a run or a sweep")
         found = [_verified(folder, alone=len(self.folders) == 1) for folder in self.folders]
+        law = objective(self.objective)
+        for each in found if self.replay else ():
+            if each["intact"] and "run" in each:
+                _replayed(each, law)
+            elif each["intact"]:
+                each["problems"], each["intact"] = [f"{each['sweep']}: --replay is for runs; leave it out for a sweep"], False
         if self.json_:
             print_json(found[0] if len(found) == 1 else found)
         for each in () if self.json_ else found:
@@ -121,6 +133,8 @@ class Verify(Command):
             else:
                 folder, what = ("sweep", "row") if "sweep" in each else ("run", "byte")
                 print(f"{each[folder]}: every {what} is as it was committed")
+                if "replay" in each:
+                    print(printable(f"{each[folder]}: {each['replay']['sentence']}"))
         return 0 if all(each["intact"] for each in found) else 1
 
 
@@ -140,6 +154,20 @@ def _verified(folder: Path, alone: bool) -> dict[str, Any]:
             raise
         problems = [str(missing)]
     return {"sweep" if swept else "run": str(folder), "intact": not problems, "problems": problems}
+
+
+def _replayed(each: dict[str, Any], law: Any) -> None:
+    """Add to what `verify` found in a folder whether its law passes through every frame; a run that has none is a problem."""
+    from stagescope.papers.rebuild import verify_replay
+
+    try:
+        test = verify_replay(each["run"], law)
+    except InputError as error:
+        each["problems"], each["intact"] = [f"{each['run']}: {error}"], False
+        return
+    each["replay"] = test.json()
+    if not test.passes:
+        each["problems"], each["intact"] = [f"{each['run']}: {test.sentence}"], False
 
 
 class Info(Command):

@@ -1,8 +1,10 @@
 """Stages and events: what they are. An event is an estimate: a time with an interval, or a state that says why it has none."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from stagescope.markup import block, folded, note, number, table, title
 
@@ -150,6 +152,17 @@ class Stages:
         """Stages whose events have intervals and states."""
         return cls(status, clock, {name: event.time for name, event in estimates.items()}, stages, notes, estimates)
 
+    def read_at(self, records: np.ndarray) -> "Stages":
+        """The same where nothing is known between records: no interval is narrower than the records around its event."""
+        wider = {}
+        for name, event in self.estimates.items():
+            if event.time is not None:
+                place = int(np.searchsorted(records, event.time))
+                low, high = float(records[max(place - 1, 0)]), float(records[min(place, len(records) - 1)])
+                event = replace(event, low=min(low, *(event.interval or (low,))), high=max(high, *(event.interval or (high,))))
+            wider[name] = event
+        return replace(self, estimates=wider)
+
     @property
     def intervals(self) -> dict[str, tuple[float, float] | None]:
         return {name: event.interval for name, event in self.estimates.items()}
@@ -166,7 +179,8 @@ class Stages:
 
     def __str__(self) -> str:
         events = ", ".join(f"{name} {event}" for name, event in self.estimates.items())
-        return "\n".join([f"events ({self.clock}): {events}", *map(str, self.stages)])
+        first = [self.notes["replay"]] if "replay" in self.notes else []
+        return "\n".join([*first, f"events ({self.clock}): {events}", *map(str, self.stages)])
 
     def _repr_html_(self) -> str:
         """What a notebook shows: stages, events that were reached, and the names of those that were not."""
@@ -176,6 +190,7 @@ class Stages:
         left = [f"{name} ({event.words})" for name, event in self.estimates.items() if event.time is None]
         return block(
             title("Stages", "" if self.status == "finished" else f"of a run that is {self.status}"),
+            note(self.notes["replay"]) if "replay" in self.notes else "",
             table(("stage", f"from {self.clock}", "to", "evidence"), stages),
             folded(f"{len(events)} events", table(("event", self.clock, "95 % interval"), events)) if events else "",
             note(f"Without a time: {', '.join(left)}") if left else "",

@@ -299,31 +299,49 @@ def evolve(
         return sink_for(journey, folder, overwrite, checksum, first, state).finish(journey, "stopped", reason, state)
     points = _primed(journey.walk(state))
     try:
-        return _drive(journey, sink_for(journey, folder, overwrite, checksum, first, state), state, camera, points, progress)
+        run = _drive(journey, sink_for(journey, folder, overwrite, checksum, first, state), state, camera, points, progress)
+        run.memo["evolved"] = run.params, run.series, run.spec
+        return run
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, Interrupted) or folder is None or not _begun(folder, journey):
             raise
         raise Interrupted(advice(folder, journey.spec), folder) from None
 
 
+def just_evolved(run: Run) -> bool:
+    """Whether a run has the very arrays that `evolve` made in this process; one of other arrays or from a folder has not."""
+    parts = run.memo.get("evolved", ())
+    return len(parts) == 3 and all(one is other for one, other in zip(parts, (run.params, run.series, run.spec), strict=True))
+
+
 def frames(
-    what: Objective | Field, params: Params, dynamics: Dynamics, *, until: float | None = None, record: Record | None = None
+    what: Objective | Field,
+    params: Params,
+    dynamics: Dynamics,
+    *,
+    until: float | None = None,
+    record: Record | None = None,
+    measured: np.ndarray | None = None,
 ) -> Iterator[tuple[dict[str, float], np.ndarray]]:
     """The frames that `evolve` would record, one after another, each as its clock and the flat vector of its parameters.
 
-    None is kept: this is for a reader who needs less of each than the parameters. A solve that breaks down raises `SolveFailed`.
+    None is kept: this is for a reader who needs less of each than the parameters. At the positions `measured` loss and speed
+    come with the clock. A solve that breaks down raises `SolveFailed`.
     """
     law, layout, vector, settled = _settled(what, params, dynamics)
-    points = settled.walk(law, layout, settled.start(law, layout, vector), settled.positions(record, until))
+    state = settled.start(law, layout, vector)
+    journey = Journey(law, layout, settled, settled.positions(record, until), None, record, until)
+    camera, complete = Camera(journey), frozenset(() if measured is None else measured.tolist())
+    points = chain((Point(0.0, vector, frame=True, state=state),), journey.walk(state))
     with one_blas_thread():
-        yield settled.times(0.0), vector
         while True:
             with np.errstate(**QUIET):  # not around a yield: it would hold for the caller too
                 point = next(points, None)
-            if point is None:
-                return
+                if point is None:
+                    return
+                series = camera.frame(point).series if point.position in complete else settled.times(point.position)
             if point.frame:
-                yield settled.times(point.position), point.vector
+                yield series, point.vector
 
 
 def _settled(what: Objective | Field, params: Params, dynamics: Dynamics) -> tuple[Field, Layout, np.ndarray, Dynamics]:

@@ -1,7 +1,8 @@
 """The reading of a run: its curves, stages, ladder, ledger and views, each computed when it is first used, and once."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stagescope.claims.claim import Claim
+from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
+from stagescope.dynamics.dynamics import SolveFailed
+from stagescope.dynamics.evolve import just_evolved
 from stagescope.errors import InputError, StagescopeError, message, needed
 from stagescope.fields.field import Field, Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
@@ -22,9 +25,10 @@ from stagescope.markup import block, note
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.predicting import predicted
 from stagescope.papers.reading_cache import Companions, Verdicts, ending, keep, keep_objective, known, only_objective
-from stagescope.papers.rebuild import after_fork, ended, field_of, forked
+from stagescope.papers.rebuild import after_fork, ended, field_of, forked, other_start
 from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.progress import progress_for
+from stagescope.readings.replay import Replay, ReplayTest, why_no_replay
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
 
 
 Made = TypeVar("Made")
-_SHARED = ("curves", "field", "law", "_companions", "_predicted")
+_SHARED = ("curves", "field", "law", "replay_test", "_replay", "_companions", "_predicted")
 """Parts of a reading that do not depend on how the run ended."""
 
 
@@ -69,6 +73,58 @@ class Reading:
     def law(self) -> Any:
         """The objective that the run descends, or the field where it is no gradient."""
         return self.field.objective or self.field
+
+    @property
+    def replays(self) -> bool:
+        """Whether a run is replayed even where its frames are near enough: not of no paper, nor where it takes too long."""
+        return self.kind is not None and self.what is None
+
+    @cached_property
+    def _replay(self) -> Replay | ReplayTest:
+        """The law from the run's first frame on, or why it is not followed."""
+        run = self.run
+        if run.status in BROKEN or why_no_replay(run):
+            return ReplayTest(None, run.clock, run.frames)
+        return other_start(run) or Replay(run, self.field)
+
+    def replay(self, positions: np.ndarray) -> Run | None:
+        """The run with frames at `positions` too, by its law; None where the law does not pass through every recorded frame.
+
+        Every refinement of a run goes this way. One integration makes the frames and compares.
+        """
+        return self.follow_law(lambda law: law.refined(positions))
+
+    def follow_law(self, use: Callable[[Replay], Made]) -> Made | None:
+        """What `use` makes of the replay of the run; None where the law does not pass through every recorded frame."""
+        law = self._replay
+        if isinstance(law, ReplayTest) or ("replay_test" in vars(self) and not self.replay_test.passes):
+            return None
+        try:
+            made, test = use(law), law.test
+        except SolveFailed:
+            made, test = None, law.test
+        except StagescopeError as error:
+            made, test = None, law.failed(error)
+        vars(self)["replay_test"] = test
+        return made if test.passes else None
+
+    @cached_property
+    def replay_test(self) -> ReplayTest:
+        """Whether the law of the run passes through every recorded frame; see `readings.replay`."""
+        if isinstance(self._replay, ReplayTest):
+            return self._replay
+        with suppress(Exception):  # curves that cannot be made have a sentence where they are asked for
+            _ = self.curves  # a reading that refines its curves compares on the way
+        if "replay_test" not in vars(self) and just_evolved(self.run):
+            return ReplayTest(True, self.run.clock, self.run.frames)
+        if "replay_test" not in vars(self) and self.replays:
+            self.follow_law(lambda law: deque(law.frames(np.zeros(0)), maxlen=0))
+        return vars(self).get("replay_test") or ReplayTest(None, self.run.clock, self.run.frames)
+
+    @property
+    def replay_note(self) -> str:
+        """What must be known before the reading is believed; empty where the law makes the frames, or is not asked."""
+        return "" if self.replay_test.passes else self.replay_test.sentence
 
     @cached_property
     def curves(self) -> Any:
@@ -112,12 +168,14 @@ class Reading:
         Where the paper's cannot be read, such as without its text, they are those of the loss alone, and a note says why.
         """
         self.need_frames()
+        first = {"replay": self.replay_note} if self.replay_note else {}
         fork = {} if (why := forked(self.run)) is None else {"fork": why}
         try:
-            return replace(self.stages, transitions=self.transitions, notes={**self.stages.notes, **fork})
+            stages = replace(self.stages, transitions=self.transitions, notes={**first, **self.stages.notes, **fork})
+            return stages.read_at(self.run.time) if first else stages
         except Exception as error:  # numbers that are not finite break solvers in many ways
             found = self.free_stages
-            return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **fork, **found.notes})
+            return replace(found, notes={**first, "paper": f"stages by the loss alone: {message(error)}", **fork, **found.notes})
 
     @cached_property
     def evidence(self) -> Any:
@@ -138,7 +196,17 @@ class Reading:
             replace(row, calibrated=known.nulls > 0, rates=known) if (known := rates.get((row.tag, row.rules))) else row
             for row in ledger
         )
-        return replace(ledger, verdicts=tuple(verdicts))
+        return replace(ledger, verdicts=tuple(map(self._unless_missed, verdicts)), notes=tuple(filter(None, [self.replay_note])))
+
+    def _unless_missed(self, row: Verdict) -> Verdict:
+        """A law that does not make the frames is not confirmed by them; what they contradict stays violated."""
+        test = self.replay_test
+        missed = test.passes is False or (test.reason and test.largest is None)  # or it could not be followed
+        if not missed or row.verdict != "confirmed":
+            return row
+        return replace(
+            row, verdict="inconclusive", reason=f"the law does not make these frames, which confirm nothing; {row.reason}"
+        )
 
     def judge_paper(self, claims: tuple[Claim, ...]) -> Ledger:
         """The verdicts of the paper's claims on a run that moves by one law from its start to its end."""
@@ -161,7 +229,8 @@ class Reading:
         if (error := missing(self.type)) is not None:
             raise error
         written = self.ledger.verdicts if self.kind is not None and self.kind.claims() else ()
-        found = Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)))
+        notes = self.ledger.notes if written else ()
+        found = Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)), notes)
         return self.with_elsewhere(found) if elsewhere else found
 
     def with_elsewhere(self, ledger: Ledger) -> Ledger:

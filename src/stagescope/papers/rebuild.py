@@ -1,8 +1,9 @@
 """Make a run's field and dynamics again from its spec: to resume it, or to replay it with more frames."""
 
 import warnings
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.dynamics import TinyStart
-from stagescope.dynamics.evolve import Journey, Origin, evolve, frames, proceed
+from stagescope.dynamics.dynamics import SolveFailed
+from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
 from stagescope.dynamics.record import Record
@@ -20,8 +21,10 @@ from stagescope.errors import DamagedRun, InputError, StagescopeError, message
 from stagescope.fields.field import Field, JaxObjective, Objective, as_field
 from stagescope.landscape.spectrum import Pushed
 from stagescope.own import fingerprint, imported, member, parts
+from stagescope.papers import registry
 from stagescope.papers.registry import load_type, missing
-from stagescope.params import Layout, Params
+from stagescope.params import Layout
+from stagescope.readings.replay import Replay, ReplayTest, missed_start, motion, no_tiny_start, why_no_replay
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
 from stagescope.runs.run import DONE, Run
@@ -161,36 +164,56 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
         >>> ss.replay(run, ss.Uniform(frames=5)).frames
         5
     """
-    law, start, motion = field_of(run.spec, what), run.at(0), _motion(run)
-    with _no_tiny_start():
-        again = evolve(law, start, **motion, record=record, seed=run.seed or 0, progress=progress)
+    with no_tiny_start():
+        again = evolve(field_of(run.spec, what), run.at(0), **motion(run), record=record, seed=run.seed or 0, progress=progress)
     return ended(again, "the replay of this run")
 
 
-def replayed(run: Run, record: Record) -> Iterator[tuple[dict[str, float], Params]]:
-    """The frames of `replay` one after another, each as its clock and its parameters; none is kept."""
-    start = run.at(0)
-    layout = Layout.of(start)
-    with _no_tiny_start():
-        for clock, vector in frames(field_of(run.spec), start, **_motion(run), record=record):
-            yield clock, layout.unpack(vector)
+def verify_replay(run: Run | str | Path, what: Objective | Field | None = None) -> ReplayTest:
+    """Whether the law of a run passes through every recorded frame: `stagescope verify --replay`.
 
+    The law is followed from the first frame, which takes as long as the run did. Where the run was made by a study, its first
+    frame must be the start that the study makes of its options and seed. What may differ is measured: see `ReplayTest`.
 
-def _motion(run: Run) -> dict[str, Any]:
-    """The dynamics of a run up to its last recorded frame, and where it ends."""
-    dynamics = build(run.spec["dynamics"])
-    if "step" in run.series:
-        return {"dynamics": dynamics.shortened(int(run.step[-1]))}
-    return {"dynamics": dynamics, "until": float(run.t[-1])}
+    Args:
+        run: a run or its folder.
+        what: your own objective, where the run moves one.
 
+    Returns:
+        Whether it passes, the first frame that is missed, and by how much.
 
-@contextmanager
-def _no_tiny_start() -> Iterator[None]:
+    Examples:
+        >>> ss.verify_replay(run).passes
+        True
+    """
+    run = run if isinstance(run, Run) else store.load(run)
+    if why := why_no_replay(run):
+        return ReplayTest(None, run.clock, run.frames, reason=why)
+    law = Replay(run, field_of(run.spec, what))  # its law is missing: an error, not a finding
+    if (other := other_start(run)) is not None:
+        return other
     try:
-        yield
-    except TinyStart as tiny:
-        why = "so its events are not reliable; make it again from 1e-14 or more"
-        raise StagescopeError(f"this run began where rounding decides ({tiny.args[0].partition(', but')[0]}), {why}") from None
+        with suppress(SolveFailed):
+            deque(law.frames(np.zeros(0)), maxlen=0)
+        return law.test
+    except StagescopeError as error:
+        return law.failed(error)
+
+
+def other_start(run: Run) -> ReplayTest | None:
+    """A test that fails where the first frame is not what the study of a run makes of its options and seed; None otherwise.
+
+    Nothing is known of a start that no study made, or whose study or text is not there.
+    """
+    if run.study is None or run.config is None:
+        return None
+    try:
+        made = registry.study(run.study)
+        options = made.configured(None, **{name: run.config[name] for name in made.options.model_fields if name in run.config})
+        start = made.setup(options, run.seed or 0).params
+    except Exception:  # code of the paper runs here
+        return None
+    return missed_start(run, start, f"the start that {run.study} makes of seed {run.seed}")
 
 
 def forked(run: Run) -> str | None:

@@ -238,11 +238,14 @@ def portrait(
     if run.frames < 2:
         said = "a single frame was recorded: nothing is seen to move"
         notes.append(said if run.frames else "no frame was recorded: there is nothing to show")
+    seen = reading(run)
+    if run.frames and (missed := _tried("the replay", lambda: seen.replay_note, notes)):
+        notes.append(missed)
     views = _views(run, notes)
     done("views")
-    seen = reading(run)
     found = _tried("stages", lambda: seen.told_stages, notes) if run.frames else None
-    notes += [f"{name}: {note}" for name, note in (found.notes if found else {}).items() if found and name not in found.events]
+    known = () if found is None else (*found.events, "replay")
+    notes += [f"{name}: {note}" for name, note in (found.notes if found else {}).items() if name not in known]
     done("stages")
     read = seen.kind is not None and run.frames > 0
     judged = read or (bool(claims) and run.frames > 0)

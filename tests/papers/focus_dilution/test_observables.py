@@ -44,13 +44,13 @@ def test_a_frame_that_is_not_finite_has_no_rows():
 
 
 def test_stages_of_many_tokens_form_no_matrices(monkeypatch):
-    """Nor do they replay a run that has as many frames as are read."""
+    """Nor do they keep a replay of a run that has as many frames as are read."""
     tokens = MOST_BY_LOOPS + 1
     law = 1 / np.arange(1.0, tokens + 1)
     model = ss.TokenAttention(vocab=tokens, width=3, scale=4.0)
     loss = ss.population_loss(model, ss.LazyChain(pi=tuple(law / law.sum()), persistence=0.6))
     run = ss.evolve(loss, model.init(0, 1e-2), ss.GradientFlow(rtol=1e-7), until=150.0, record=ss.Uniform(frames=120))
     monkeypatch.setattr(reading, "REFINEMENT", replace(reading.REFINEMENT, most_entries=120 * tokens**2))
-    monkeypatch.setattr(reading, "replay", None)
+    monkeypatch.setattr(reading.Replay, "run_at", None)
     assert ss.stages(run).events["Q1"] is not None
     assert not {"attention", "scores"} & set(vars(ss.reading(run).curves))

@@ -8,7 +8,7 @@ from stagescope.dynamics.record import Every
 from stagescope.papers.published import published
 from stagescope.papers.rebuild import replay
 from stagescope.papers.scan_snap.observables import law_of
-from stagescope.papers.scan_snap.reading import dense_attention, natural_grid
+from stagescope.papers.scan_snap.reading import natural_grid
 
 REFERENCE = published("stagescope.papers.scan_snap")
 
@@ -74,7 +74,7 @@ def test_what_classes_read_from_the_decoder_is_its_definition(options):
 )
 def test_a_replay_that_keeps_entries_only_is_the_replay_that_keeps_all(options):
     run = ss.run_study("scan-snap", num_common=2, num_unique=3, progress=False, **options)
-    kept = dense_attention(run)
+    kept = ss.reading(run).curves
     assert len(kept.time) > run.frames
     whole = ss.class_attention(replay(run, Every() if "length" in options else natural_grid(run)))
     for name in ("time", "c", "z", "dz", "farthest", "fastest"):

@@ -1,6 +1,7 @@
 """Read a run of focus and dilution: its stages, its ladder, and the companion runs that its claims need."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes, Uniform
+from stagescope.dynamics.record import Uniform
 from stagescope.errors import StagescopeError
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.papers.focus_dilution.evidence import Evidence
@@ -20,9 +21,10 @@ from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.stages import EXACT, Draws, Stay, detect, first_move
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended, forked, last_motion, replay
+from stagescope.papers.rebuild import ended, forked, last_motion
 from stagescope.papers.study import final_loss
 from stagescope.params import Params
+from stagescope.readings.replay import Replay, position_of
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
@@ -59,15 +61,14 @@ class Samples:
 SAMPLES = Samples()
 
 
-def _refined(run: Run) -> TokenCurves:
-    """Curves of a run, replayed until little moves between two frames.
+def _refined(run: Run, replay: Callable[[np.ndarray], Run | None]) -> TokenCurves:
+    """Curves of a run, replayed until little moves between two frames; its own where `replay` says that its law misses a frame.
 
-    A replay of a descent is exact; one of a flow is within its tolerance, as a restart falls on the next frame.
     What batches move between two frames is noise, and more frames would not make it less.
     """
     seen, curves = run, token_curves(run)
     for _ in range(REFINEMENT.replays):
-        position = seen.step.astype(float) if "step" in seen.series else seen.t
+        position = position_of(seen)
         pieces = _pieces(position, curves)
         if np.max(pieces, initial=1) <= REFINEMENT.pieces:
             break
@@ -77,19 +78,11 @@ def _refined(run: Run) -> TokenCurves:
         wanted = np.unique(np.rint(wanted) if "step" in seen.series else wanted)
         if len(wanted) == len(position):
             break
-        seen = replay(run, AtTimes(at=tuple(wanted.tolist())))
-        if not _same_motion(run, seen):
+        again = replay(wanted)
+        if again is None:
             return token_curves(run)
-        curves = token_curves(seen)
+        seen, curves = again, token_curves(again)
     return curves
-
-
-def _same_motion(run: Run, again: Run) -> bool:
-    """Whether a replay ends where the run ended; if not, the run was not made by its law, and its own frames are read."""
-    room = 0.01 + 10 * float(last_motion(run.spec).get("rtol", 0.0))
-    ends = [(run.params[name][-1], again.params[name][-1]) for name in run.params]
-    apart = sum(float(np.sum((one - other) ** 2)) for one, other in ends)
-    return apart <= room**2 * sum(float(np.sum(one**2)) for one, _ in ends)
 
 
 def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:
@@ -112,7 +105,7 @@ class FocusDilutionReading(Reading):
 
     @cached_property
     def curves(self) -> TokenCurves:
-        return _refined(self.run)
+        return _refined(self.run, self.replay)
 
     @cached_property
     def stages(self) -> Stages:
@@ -189,7 +182,7 @@ class FocusDilutionReading(Reading):
     def _flow(self, law: Any, start: Params, until: float, what: str) -> TokenCurves:
         frames = Uniform(frames=round(1 / REFINEMENT.longest) + 2)  # so near that no late stretch between frames is cut
         made = evolve(law, start, GradientFlow(rtol=BESIDE), until=until, record=frames, progress=False)
-        return _refined(ended(made, what))
+        return _refined(ended(made, what), Replay(made, law).refined)
 
     @property
     def has_own_ladder(self) -> bool:

@@ -1,6 +1,7 @@
 """What is measured on a run: agreement and specialisation of heads, curves of students and of the regression flow."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from stagescope.dynamics.record import LogSpaced
 from stagescope.errors import InputError
+from stagescope.fields.field import as_field
 from stagescope.fields.softmax import log_softmax, log_sum_exp
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
 from stagescope.papers.incremental.loss import LaggedLoss
@@ -19,9 +21,10 @@ from stagescope.papers.incremental.regression import (
     RegressionTransformer,
 )
 from stagescope.papers.incremental.students import PositionalHeads
-from stagescope.papers.rebuild import last_motion, rebuilt, replay
+from stagescope.papers.rebuild import rebuilt
 from stagescope.params import key
 from stagescope.processes.strategies import Strategies
+from stagescope.readings.replay import Replay, position_of
 from stagescope.runs.run import Run
 
 
@@ -90,46 +93,30 @@ class Resolution:
     """Of a descent, at equal ratios from step 1: those of the study by default, so that a run of the study needs no replay."""
     draws: int = 3
     """Replays of the regression transformer with other batches, a second each: a standard deviation with three degrees."""
-    apart: float = 0.03
-    """A replay that is farther than this from a frame of the run, in shares of its largest parameters, is another motion: what
-    interpolation leaves at steps is a tenth of it."""
 
 
 RESOLUTION = Resolution()
 
 
-def dense(run: Run) -> Run:
+def dense(run: Run, replay: Callable[[np.ndarray], Run | None] | None = None) -> Run:
     """A run replayed from its first frame to its last at frames that depend on its length alone; itself if it has those.
 
-    A run whose numbers broke down cannot be replayed to its end and is read as it is; so is one whose replay passes elsewhere,
-    since it was not made by its law.
+    A run whose numbers broke down cannot be replayed to its end and is read as it is; so is one whose law misses a frame.
     """
     if run.frames < 2 or run.status in ("diverged", "failed"):
         return run
     if "step" in run.series:
-        record = LogSpaced(frames=RESOLUTION.steps)
-        same = np.array_equal(run.step, record.steps(int(run.step[-1])))
+        wanted = LogSpaced(frames=RESOLUTION.steps).steps(int(run.step[-1]))
     else:
         end = float(run.t[-1])
-        record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
-        same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
-    if same:
+        wanted = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end).times(end)
+    if np.array_equal(position_of(run), wanted):
         return run
-    again = replay(run, record)  # with the options of the study that made the run
-    return replace(again, study=run.study, config=run.config) if _same_motion(run, again) else run
-
-
-def _same_motion(run: Run, again: Run) -> bool:
-    """Whether a replay passes through the frames of a run."""
-    room = RESOLUTION.apart + 10 * float(last_motion(run.spec).get("rtol", 0.0))
-    near = np.clip(np.searchsorted(again.time, run.time), 1, again.frames - 1)
-    later = ((run.time - again.time[near - 1]) / (again.time[near] - again.time[near - 1])).clip(0, 1)
-    apart, size = np.zeros(run.frames), np.zeros(run.frames)
-    for name in run.params:
-        block, other = (each.params[name].reshape(each.frames, -1) for each in (run, again))
-        between = (1 - later)[:, None] * other[near - 1] + later[:, None] * other[near]
-        apart, size = apart + np.sum((block - between) ** 2, axis=1), size + np.sum(block**2, axis=1)
-    return bool(np.sqrt(apart.max()) <= room * np.sqrt(size.max()))
+    again = (replay or Replay(run, as_field(rebuilt(run.spec["field"]))).refined)(wanted)
+    if again is None:
+        return run
+    kept = again.only(np.flatnonzero(np.isin(position_of(again), wanted)))
+    return replace(kept, study=run.study, config=run.config)  # with the options of the study that made the run
 
 
 @dataclass(frozen=True)

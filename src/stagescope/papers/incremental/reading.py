@@ -54,7 +54,7 @@ class IncrementalReading(Reading):
     @cached_property
     def dense(self) -> Run:
         """The run replayed at frames that do not depend on its own record, so that one event has one time."""
-        return dense(self.run)
+        return dense(self.run, self.replay) if self.replays else self.run
 
     @cached_property
     def companion_makers(self) -> Companions:
@@ -85,13 +85,13 @@ class StudentReading(IncrementalReading):
             clear=lambda frame: curves.nearest(frame)[1],
         )
 
-    @cached_property
-    def dense(self) -> Run:
+    @property
+    def replays(self) -> bool:
         """A replay costs as much as the run: heads that read tokens and transformers, of minutes to hours, are not replayed.
 
         The intervals of their events are at least the spacing of their records.
         """
-        return dense(self.run) if isinstance(self.law, HeadsLoss) else self.run
+        return isinstance(self.law, HeadsLoss)
 
     @cached_property
     def curves(self) -> LagCurves:

@@ -1,5 +1,6 @@
 """The reading of a run of linear attention: frames where its curves move, companion runs, and the path from its start."""
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -7,7 +8,6 @@ import numpy as np
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError, StagescopeError
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Predicted, SaddlePath, unsure
 from stagescope.papers.linear_icl import forms
@@ -16,8 +16,9 @@ from stagescope.papers.linear_icl.evidence import LIMITS, Evidence, root_mean_sq
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.setup import expected_drops, flow_frames
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended, forked, replay
+from stagescope.papers.rebuild import ended, forked
 from stagescope.params import Params
+from stagescope.readings.replay import Replay
 from stagescope.runs.run import Run
 
 MOVE = 0.01
@@ -25,13 +26,10 @@ MOVE = 0.01
 GROWTH, FLOOR = 0.4, 1e-4
 """Between two frames ln(M_ii + FLOOR of its end) may change by this: openings are seen while they are small."""
 REPLAYS, MOST_FRAMES = 3, 8000
-SAME_LOSS, SAME_PLACE = 1e-3, 0.05
-"""Largest difference between a run and its replay at a frame, of the loss at the start and of the largest parameters: a run that
-differs by more was not made by its law, and is read as it is."""
 
 
-def refined(run: Run, law: LinearLoss) -> Run:
-    """The run itself, or a replay of a flow, which is exact, with more frames where its loss or its map moves between two."""
+def refined(run: Run, law: LinearLoss, replay: Callable[[np.ndarray], Run | None]) -> Run:
+    """The run itself, or a replay of a flow with more frames where its loss or its map moves between two."""
     if run.clock != "t" or "step" in run.series or run.frames < 2 or forked(run) is not None:
         return run
     frames = run
@@ -46,20 +44,11 @@ def refined(run: Run, law: LinearLoss) -> Run:
             break
         more = [np.linspace(curves.time[i], curves.time[i + 1], min(int(pieces[i]), 50) + 1) for i in cut]
         wanted = np.unique(np.concatenate([curves.time, *more]))
-        frames = replay(run, AtTimes(at=tuple(wanted[wanted > 0].tolist())))
-        if not _same(run, frames):
+        again = replay(wanted)
+        if again is None:
             return run
+        frames = again
     return frames
-
-
-def _same(run: Run, again: Run) -> bool:
-    """Whether a replay has the losses and the parameters of the run at the run's own frames."""
-    places = np.searchsorted(again.t, run.t)
-    difference = np.abs(np.asarray(again.series["loss"])[places] - np.asarray(run.series["loss"]))
-    if np.max(difference) > SAME_LOSS * float(run.series["loss"][0]):
-        return False
-    far = [np.max(np.abs(again.params[name][places] - run.params[name])) for name in run.params]
-    return max(far) <= SAME_PLACE * max(float(np.max(np.abs(run.params[name]))) for name in run.params)
 
 
 class LinearReading(Reading):
@@ -70,7 +59,7 @@ class LinearReading(Reading):
         def seeded(seeds: tuple[int, ...]) -> list[Evidence]:
             return [flow for flow in self.companions(self.from_seed, seeds) if not isinstance(flow, StagescopeError)]
 
-        frames = refined(self.run, self.law)
+        frames = refined(self.run, self.law, self.replay)
         return Evidence(self.run, frames, self.law, lambda factor: self.companion(self.from_scaled, factor), seeded)
 
     @cached_property
@@ -94,7 +83,7 @@ class LinearReading(Reading):
         law = self.law
         end, record = flow_frames(law.task, law.model, start, until)
         run = ended(evolve(law, start, GradientFlow(rtol=1e-11), until=end, record=record, progress=False))
-        return Evidence(run, refined(run, law), law)
+        return Evidence(run, refined(run, law, Replay(run, law.field()).refined), law)
 
 
 FIRST, MERGED = 0.01, 5e-3

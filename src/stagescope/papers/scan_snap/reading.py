@@ -12,12 +12,12 @@ from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import frames
 from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import replayed
 from stagescope.papers.scan_snap.evidence import LIMITS, REPLICAS, Evidence
 from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, Reader, class_attention, follow, law_of
 from stagescope.papers.scan_snap.stages import Averages, detect
 from stagescope.params import Layout, Params, key
+from stagescope.readings.replay import Replay
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
@@ -36,33 +36,33 @@ class Resolution:
 RESOLUTION = Resolution()
 
 
-def dense_attention(run: Run) -> ClassAttention:
-    """Class attention at a resolution that does not depend on how densely the run was recorded.
-
-    A run that is recorded too coarsely is replayed from its first frame. This is exact: spec and first frame determine it.
-    """
-    curves = class_attention(run)
+def denser_record(run: Run, curves: ClassAttention) -> Record | None:
+    """The frames of a run that is recorded too coarsely for its events; None where it is not."""
     moved = curves.mean(curves.supports.sums(np.abs(np.diff(curves.c, axis=0))))
     speed = curves.mean(curves.speed)
     changed = np.abs(np.diff(speed)) / (speed.max() or 1.0)
     fine = np.max(moved, initial=0) < RESOLUTION.move and np.max(changed, initial=0) < RESOLUTION.speed
     if fine or run.frames < 2:
-        return curves
+        return None
     if run.clock == "t" and "step" not in run.series:
-        record = natural_grid(run)
-    elif np.all(np.diff(run.step) == 1):
-        return curves
-    else:
-        record = _steps_record(run, RESOLUTION.most_steps)
-    law = law_of(run)
-    reader = Reader(law)
+        return natural_grid(run)
+    return None if np.all(np.diff(run.step) == 1) else _steps_record(run, RESOLUTION.most_steps)
 
-    def replayed_frames() -> Iterator[tuple[float, Params]]:
-        for clock, params in replayed(run, record):
-            reader.see(params)
-            yield clock[run.clock], params
 
-    return follow(law, run.spec["dynamics"], run.clock, replayed_frames(), lambda: reader.readout)
+def replayed_attention(law: Replay, record: Record) -> ClassAttention:
+    """Class attention of a replay at the frames of a record; those of the run in between are compared, and not read."""
+    run = law.run
+    wanted = record.steps(int(run.step[-1])) if "step" in run.series else record.times(float(run.t[-1]))
+    objective = law_of(run)
+    kept, reader = frozenset(wanted.tolist()), Reader(objective)
+
+    def read_frames() -> Iterator[tuple[float, Params]]:
+        for clock, params in law.frames(wanted):
+            if clock.get("step", clock.get("t")) in kept:
+                reader.see(params)
+                yield clock[run.clock], params
+
+    return follow(objective, run.spec["dynamics"], run.clock, read_frames(), lambda: reader.readout)
 
 
 def _steps_record(run: Run, most: int) -> Record:
@@ -91,7 +91,10 @@ class ScanSnapReading(Reading):
 
     @cached_property
     def curves(self) -> ClassAttention:
-        return dense_attention(self.run)
+        """At a resolution that does not depend on how densely the run was recorded, where its law makes its frames."""
+        curves = class_attention(self.run)
+        record = denser_record(self.run, curves)
+        return curves if record is None else self.follow_law(lambda law: replayed_attention(law, record)) or curves
 
     @cached_property
     def stages(self) -> Stages:

@@ -69,6 +69,11 @@ def separability(run: Run) -> float:
 class TextFocusReading(Reading):
     """Curves of a run on a text, its stages with those of the probe words, and its companion runs."""
 
+    @property
+    def replays(self) -> bool:
+        """Not where frames are near enough: it takes as long as the training, and `stagescope verify --replay` does it."""
+        return False
+
     @cached_property
     def curves(self) -> TextCurves:
         return text_curves(self.run)

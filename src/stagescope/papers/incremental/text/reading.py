@@ -28,6 +28,11 @@ def about_text(corpus: TextCorpus, window: int, until: float | None = None, prog
 class TextIncrementalReading(Reading):
     """Attention of the heads on each lag, and when they acquire one lag after another."""
 
+    @property
+    def replays(self) -> bool:
+        """Not where frames are near enough: it takes as long as the training, and `stagescope verify --replay` does it."""
+        return False
+
     @cached_property
     def curves(self) -> TextLagCurves:
         return text_lag_curves(self.run)

@@ -3,12 +3,14 @@
 from functools import cached_property
 from typing import Any, NoReturn
 
+import numpy as np
+
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended, replay
+from stagescope.papers.rebuild import ended
 from stagescope.papers.scan_snap.text.claims import TextEvidence
 from stagescope.papers.scan_snap.text.observables import (
     INTERVAL,
@@ -17,21 +19,25 @@ from stagescope.papers.scan_snap.text.observables import (
     text_attention,
 )
 from stagescope.papers.scan_snap.text.stages import detect
-from stagescope.runs.run import Run
 from stagescope.spec import build
-
-
-def dense_attention(run: Run) -> TextAttention:
-    """Held-out attention of a run; where checkpoints are missing the run is replayed from its first frame, which is exact."""
-    return text_attention(run if recorded_finely(run) else replay(run, Every(n=INTERVAL)))
 
 
 class TextSnapReading(Reading):
     """Held-out attention, its stages, and the companion runs with other steps that the claims need."""
 
+    @property
+    def replays(self) -> bool:
+        """Not where frames are near enough: it takes as long as the training, and `stagescope verify --replay` does it."""
+        return False
+
     @cached_property
     def curves(self) -> TextAttention:
-        return dense_attention(self.run)
+        """Of the run, or of its replay where checkpoints are missing."""
+        if recorded_finely(self.run):
+            return text_attention(self.run)
+        wanted = Every(n=INTERVAL).steps(int(self.run.step[-1]))
+        again = self.replay(wanted)
+        return text_attention(self.run if again is None else again.only(np.flatnonzero(np.isin(again.step, wanted))))
 
     @cached_property
     def stages(self) -> Stages:

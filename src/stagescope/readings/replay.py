@@ -1,0 +1,341 @@
+"""The rule of replay: a law may speak for a run only where it passes through every recorded frame.
+
+A replay is the law of the run's spec from its first frame on. It differs from the run by what the solver's tolerance and the
+storage of numbers explain, and by no more. That is measured, not guessed:
+
+- The unit of a distance is the error that the solver allows itself in one step, rtol |theta| + atol, plus the rounding of the
+  stored numbers, eps max|block|. Distances are root mean squares over all parameters in this unit, as in the solver. Steps of
+  a descent on known batches have no tolerance: what is left is rounding.
+- Within one unit nothing is to be explained. Beyond it, errors may have accumulated and grown: a second replay, `LOOSER` times
+  less exact, whose start is moved by as much in units of the rounding, shows by how much they grow up to each frame. Errors
+  that contract may be left in other directions, so the largest one so far counts.
+- From where even that is more than the mean distance of neighbouring frames, errors decide, and a replay decides nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stagescope.dynamics.dynamics import Dynamics, SolveFailed, TinyStart
+from stagescope.dynamics.evolve import evolve, frames
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.fork import Forked
+from stagescope.dynamics.record import AtTimes
+from stagescope.errors import InputError, StagescopeError, message
+from stagescope.fields.field import Field
+from stagescope.params import Layout, Params, key
+from stagescope.runs.run import Run
+from stagescope.spec import build
+
+LOOSER = 100.0
+"""How much less exact the second replay is. BDF of order q with tolerance tau errs by tau^(q/(q+1)), q from 1 to 5: it is off by
+10 to 46 times the error of the run, so that its distance from the first replay bounds what the run may differ by."""
+LOOSEST = 1e-2
+"""The largest relative tolerance of the second replay: a solver follows nothing with one near 1."""
+SAME_START = float(np.sqrt(np.finfo(float).eps))
+"""A start that is drawn again has the same random bits; what is solved for in it agrees to half of the digits at least."""
+TINY = float(np.finfo(float).tiny)
+CLOCK_ROUNDINGS = 4
+"""A time of a step is a product of three numbers, each rounded, and is stored."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A recorded frame that the replay misses: in what, how far relative to its size, and in units of what is allowed."""
+
+    frame: int
+    time: float
+    quantity: str
+    relative: float
+    units: float
+
+
+@dataclass(frozen=True)
+class ReplayTest:
+    """Whether the law of a run passes through its frames: `passes` is None where that cannot be told, and `reason` says why.
+
+    `largest` is the largest distance of a frame in units of what is allowed, `first` the first frame that is missed.
+
+    Examples:
+        >>> test = ss.verify_replay(run)
+        >>> test.passes, test.largest <= 1
+        (True, True)
+    """
+
+    passes: bool | None
+    clock: str
+    frames: int
+    largest: float | None = None
+    first: Difference | None = None
+    reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """One sentence for people."""
+        if self.passes:
+            return f"the law passes through all {self.frames:,} frames, the farthest at {self.largest:.2g} of what is allowed"
+        if self.reason or self.first is None:
+            return self.reason
+        at = f"frame {self.first.frame} ({self.clock} = {self.first.time:.5g})"
+        far = f"{self.first.quantity} off by {self.first.relative:.2g} of their size"
+        more = f", {self.first.units:.2g} times what solver and storage explain" if np.isfinite(self.first.units) else ""
+        return f"the law of this run does not make its frames: it misses {at}, {far}{more}"
+
+    def json(self) -> dict[str, Any]:
+        return {**asdict(self), "sentence": self.sentence}
+
+
+def position_of(run: Run) -> np.ndarray:
+    """Where the frames of a run are on the axis that its dynamics counts: steps of a descent, times of a flow."""
+    return run.series["step" if "step" in run.series else "t"].astype(float)
+
+
+def motion(run: Run) -> dict[str, Any]:
+    """The dynamics of a run up to its last recorded frame, and where it ends."""
+    dynamics = build(run.spec["dynamics"])
+    if "step" in run.series:
+        return {"dynamics": dynamics.shortened(int(run.step[-1]))}
+    return {"dynamics": dynamics, "until": float(run.t[-1])}
+
+
+def why_no_replay(run: Run) -> str:
+    """Why the law of a run cannot be followed from its first frame; empty where it can."""
+    if run.spec["field"] is None:
+        return f"this run has no law of motion to replay: it was recorded elsewhere (source: {run.spec['source']['kind']})"
+    if run.frames < 2:
+        return f"this run has {run.frames} frame{'' if run.frames == 1 else 's'}: a replay needs two"
+    if (first := float(position_of(run)[0])) != 0:
+        return f"the first frame of this run is at {first:g}: a replay begins at 0"
+    return ""
+
+
+def missed_start(run: Run, start: Params, what: str) -> ReplayTest | None:
+    """A test that fails where the first frame of a run is not `start`, which is called `what`; None where it is."""
+    first = np.concatenate([np.ravel(run.params[name][0]) for name in run.params])
+    wanted = np.concatenate([np.ravel(start[name]) for name in run.params]) if set(start) == set(run.params) else np.zeros(0)
+    far = float(np.linalg.norm(first - wanted) / max(np.linalg.norm(wanted), TINY)) if first.shape == wanted.shape else np.inf
+    if far <= max(SAME_START, precision(first)):
+        return None
+    reason = f"the first frame of this run is not {what}: the parameters differ by {far:.2g} of their size"
+    return ReplayTest(False, run.clock, run.frames, None, Difference(0, float(run.time[0]), "parameters", far, np.inf), reason)
+
+
+class Replay:
+    """The law of a run from its first frame on. What it has at the recorded positions is kept for `test`."""
+
+    def __init__(self, run: Run, field: Field) -> None:
+        if why := why_no_replay(run):
+            raise InputError(why)
+        self.run, self.field, self.positions = run, field, position_of(run)
+        self._vectors = np.full((run.frames, Layout.of(run.at(0)).size), np.nan)
+        self._series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
+        self._broke_down = ""
+
+    def record(self, others: np.ndarray) -> AtTimes:
+        """The recorded positions, and others among them."""
+        inside = others[(others > 0) & (others < self.positions[-1])]
+        return AtTimes(at=tuple(np.unique(np.concatenate([self.positions, inside])).tolist()))
+
+    def run_at(self, others: np.ndarray) -> Run:
+        """The replay with frames at the recorded positions and at others."""
+        with no_tiny_start():
+            again = evolve(
+                self.field,
+                self.run.at(0),
+                **motion(self.run),
+                record=self.record(others),
+                seed=self.run.seed or 0,
+                progress=False,
+            )
+        rows = np.flatnonzero(np.isin(self.positions, position_of(again)))
+        places = np.searchsorted(position_of(again), self.positions[rows])
+        self._vectors[rows] = vectors(again, self.run)[places]
+        for name, values in self._series.items():
+            values[rows] = again.series[name][places]
+        self._broke_down = "" if again.done else again.reason
+        return again
+
+    def frames(self, others: np.ndarray) -> Iterator[tuple[dict[str, float], Params]]:
+        """Clock and parameters of each frame of the replay, one after another; those between the records are not kept."""
+        start, row = self.run.at(0), 0
+        layout = Layout.of(start)
+        with no_tiny_start():
+            try:
+                steps = frames(self.field, start, **motion(self.run), record=self.record(others), measured=self.positions)
+                for clock, vector in steps:
+                    if clock.get("step", clock.get("t")) == self.positions[row]:
+                        self._vectors[row] = vector
+                        for name, values in self._series.items():
+                            values[row] = clock[name]
+                        row = min(row + 1, self.run.frames - 1)
+                    yield clock, layout.unpack(vector)
+            except SolveFailed as failure:
+                self._broke_down = message(failure)
+                raise
+
+    def refined(self, positions: np.ndarray) -> Run | None:
+        """The replay with frames at `positions` too, if it passes through every recorded frame."""
+        again = self.run_at(positions)
+        return again if self.test.passes else None
+
+    def failed(self, error: StagescopeError) -> ReplayTest:
+        """The test of a replay that could not be made."""
+        reason = f"this run cannot be replayed, so its frames are read as they are: {message(error)}"
+        return ReplayTest(None, self.run.clock, self.run.frames, reason=reason)
+
+    @cached_property
+    def test(self) -> ReplayTest:
+        """The rule, put to what the replay had at the recorded positions."""
+        run, unit = self.run, _Unit.of(self.run)
+        recorded = vectors(run, run)
+        apart = unit.distances(
+            self._vectors, recorded, {name: values - run.series[name] for name, values in self._series.items()}
+        )
+        farthest, told = np.max([*apart.values()], axis=0), ""
+        if self._broke_down or not np.all(farthest <= 1):
+            allowed, told = self._allowed(unit, recorded)
+            apart = {name: np.where(np.isinf(allowed[name]), 0.0, far / allowed[name]) for name, far in apart.items()}
+        ratios = np.array([*apart.values()])
+        missed = np.flatnonzero(~np.all(ratios <= 1, axis=0))
+        largest = float(np.max(ratios)) if np.all(np.isfinite(ratios)) else None
+        if not missed.size:
+            return ReplayTest(None if told else True, run.clock, run.frames, largest, reason=told)
+        frame = int(missed[0])
+        if not np.isfinite(self._vectors[frame]).all():
+            why = f"the law of this run does not reach frame {frame}: {self._broke_down or 'its numbers are not finite'}"
+            return ReplayTest(False, run.clock, run.frames, reason=why)
+        quantity = max(apart, key=lambda name: apart[name][frame])
+        size, far = (
+            (recorded[frame], self._vectors[frame] - recorded[frame])
+            if quantity == "parameters"
+            else (run.series[quantity][[frame]], self._series[quantity][[frame]] - run.series[quantity][[frame]])
+        )
+        relative = float(np.linalg.norm(far) / max(np.linalg.norm(size), TINY))
+        first = Difference(frame, float(run.time[frame]), quantity, relative, float(apart[quantity][frame]))
+        return ReplayTest(False, run.clock, run.frames, largest, first)
+
+    def _allowed(self, unit: "_Unit", recorded: np.ndarray) -> tuple[dict[str, np.ndarray], str]:
+        """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why."""
+        run, looser = self.run, unit.looser(self.run)
+        found = np.full_like(recorded, np.nan)
+        series = {name: np.full(run.frames, np.nan) for name in self._series}
+        moved = {
+            name: block * (1 + LOOSER * unit.eps * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block)))
+            for name, block in run.at(0).items()
+        }
+        with suppress(SolveFailed, TinyStart):
+            steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=self.positions)
+            for row, (clock, vector) in enumerate(steps):
+                found[row] = vector
+                for name, values in series.items():
+                    values[row] = clock[name]
+        # where the looser replay broke down, what it had before is all that is known
+        apart = unit.distances(found, self._vectors, {name: values - self._series[name] for name, values in series.items()})
+        allowed = {
+            name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(far, 1.0), 1.0)) for name, far in apart.items()
+        }
+        allowed |= {"t": np.ones(run.frames)} if "t" in apart else {}
+        errors = np.nan_to_num(np.linalg.norm(found - self._vectors, axis=1))
+        neighbours = np.linalg.norm(np.diff(recorded, axis=0), axis=1).mean()
+        if not (lost := np.flatnonzero(errors > neighbours)).size:
+            return allowed, ""
+        at = f"{run.clock} = {run.time[lost[0]]:.5g}"
+        for name in ("parameters", *({"loss"} & set(allowed))):
+            allowed[name][lost[0] :] = np.inf
+        return (
+            allowed,
+            f"a replay decides nothing from {at} on: errors of solver and storage grow beyond the spacing of the frames",
+        )
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One error: what the solver allows itself in a step, and the rounding of what is stored."""
+
+    rtol: float
+    atol: float
+    eps: float
+    blocks: tuple[slice, ...]
+    sizes: np.ndarray
+    """Of the recorded parameters (frames, n)."""
+    series: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, run: Run) -> "_Unit":
+        flows = [part for part in parts_of(build(run.spec["dynamics"])) if isinstance(part, GradientFlow)]
+        tolerances = ([part.rtol for part in flows], [part.atol or 0.0 for part in flows])
+        ends = np.cumsum([0, *(int(np.prod(run.params[name].shape[1:])) for name in run.params)]).tolist()
+        rtol, atol = (max(values, default=0.0) for values in tolerances)
+        recorded = vectors(run, run)
+        eps = precision(recorded)
+        units = {"t": CLOCK_ROUNDINGS * eps * run.series["t"]} if "t" in run.series else {}
+        if "loss" in run.series:  # a small loss is a difference of terms as large as those at the start
+            loss = run.series["loss"]
+            units["loss"] = np.full(run.frames, (rtol + max(eps, precision(loss))) * np.max(np.abs(loss)))
+        return cls(rtol, atol, eps, tuple(map(slice, ends[:-1], ends[1:])), np.abs(recorded), units)
+
+    def distances(self, one: np.ndarray, other: np.ndarray, series: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Of parameters and of series at each frame, in units of one error; infinite where one is not finite."""
+        total = np.zeros(len(one))
+        for block in self.blocks:
+            size = self.sizes[:, block]
+            unit = self.rtol * size + self.atol + self.eps * size.max(axis=1, keepdims=True, initial=0.0)
+            total += np.sum(_ratio(one[:, block] - other[:, block], unit) ** 2, axis=1)
+        found = {"parameters": np.sqrt(total / one.shape[1])}
+        return found | {name: _ratio(np.abs(far), self.series[name]) for name, far in series.items()}
+
+    def looser(self, run: Run) -> dict[str, Any]:
+        """The motion of a run, with a solver that is `LOOSER` times less exact."""
+        moving = motion(run)
+        factor = max(1.0, min(LOOSER, LOOSEST / self.rtol)) if self.rtol else 1.0
+
+        def loosened(part: Dynamics) -> Dynamics:
+            if isinstance(part, GradientFlow):
+                atol = None if part.atol is None else factor * part.atol
+                return part.model_copy(update={"rtol": factor * part.rtol, "atol": atol})
+            if isinstance(part, Forked):
+                return part.model_copy(update={"before": loosened(part.before), "after": loosened(part.after)})
+            return part
+
+        return {**moving, "dynamics": loosened(moving["dynamics"])}
+
+
+def _ratio(far: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Differences in a unit; 0 where there is none, infinite where one is not finite or nothing is allowed."""
+    with np.errstate(all="ignore"):
+        found = np.where(far == 0, 0.0, far / unit)
+    return np.where(np.isfinite(found), found, np.inf)
+
+
+def parts_of(dynamics: Dynamics) -> Iterator[Dynamics]:
+    """A dynamics, or both parts of a fork."""
+    if isinstance(dynamics, Forked):
+        yield from parts_of(dynamics.before)
+        yield from parts_of(dynamics.after)
+    else:
+        yield dynamics
+
+
+def precision(values: np.ndarray) -> float:
+    """The relative rounding of stored numbers: that of float32 where all of them are such, whatever they are stored as."""
+    single = np.asarray(values, dtype=np.float32).astype(float)
+    return float(np.finfo(np.float32 if np.array_equal(single, values, equal_nan=True) else float).eps)
+
+
+def vectors(run: Run, like: Run) -> np.ndarray:
+    """The parameters of all frames (frames, n), blocks in the order that another run has."""
+    return np.concatenate([np.asarray(run.params[name], dtype=float).reshape(run.frames, -1) for name in like.params], axis=1)
+
+
+@contextmanager
+def no_tiny_start() -> Iterator[None]:
+    """Where a run began so small that rounding decides, the error says what to do."""
+    try:
+        yield
+    except TinyStart as tiny:
+        why = "so its events are not reliable; make it again from 1e-14 or more"
+        raise StagescopeError(f"this run began where rounding decides ({tiny.args[0].partition(', but')[0]}), {why}") from None

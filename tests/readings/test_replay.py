@@ -1,0 +1,191 @@
+"""A law speaks for a run only where it passes through every recorded frame."""
+
+import json
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.cli.main import main
+from stagescope.papers.rebuild import field_of
+from stagescope.readings.replay import position_of
+from stagescope.runs.run import Arrays, Run
+
+RUNS = {
+    "focus-dilution": {"until": 120.0, "frames": 60},
+    "linear-icl": {"until": 60.0},
+    "scan-snap": {"until": 60.0, "frames": 40},
+    "markov-icl": {"preset": "doubly-stochastic", "frames": 40},
+    "incremental": {"preset": "ode-mirror", "frames": 40},
+}
+FLOWS = list(RUNS)
+
+
+@cache
+def made(study: str, seed: int = 0) -> Run:
+    return ss.run_study(study, seed=seed, progress=False, **RUNS[study])
+
+
+def blocks(run: Run) -> dict[str, np.ndarray]:
+    return {name: np.array(run.params[name], dtype=float) for name in run.params}
+
+
+def with_blocks(run: Run, params: dict[str, np.ndarray]) -> Run:
+    """The run with other frames; their loss is that of the objective."""
+    objective = field_of(run.spec).objective
+    loss = [objective.value({name: block[i] for name, block in params.items()}) for i in range(run.frames)] if objective else None
+    series = {**run.series, **({} if loss is None else {"loss": np.array(loss)})}
+    return replace(run, params=Arrays.of(params), series=Arrays.of(series), memo={}, path=None)
+
+
+def straight(run: Run) -> Run:
+    share = position_of(run) / position_of(run)[-1]
+    ends = {name: (block[0], block[-1] - block[0]) for name, block in blocks(run).items()}
+    return with_blocks(run, {name: first + np.multiply.outer(share, moved) for name, (first, moved) in ends.items()})
+
+
+def warped(run: Run) -> Run:
+    end = run.t[-1]
+    return replace(run, series=Arrays.of({**run.series, "t": end * (run.t / end) ** 1.35}), memo={}, path=None)
+
+
+def jittered(run: Run) -> Run:
+    """By 1 %, but for the first frame."""
+    noise = np.random.default_rng(1)
+    factors = {name: 1 + 0.01 * noise.standard_normal(block.shape) for name, block in blocks(run).items()}
+    return with_blocks(
+        run, {name: np.concatenate([block[:1], (block * factors[name])[1:]]) for name, block in blocks(run).items()}
+    )
+
+
+def swapped(run: Run) -> Run:
+    """The middle third is that of another seed."""
+    other, middle = made(run.study or "", 1), slice(run.frames // 3, 2 * run.frames // 3)
+    params = blocks(run)
+    for name, block in blocks(other).items():
+        params[name][middle] = block[middle]
+    return with_blocks(run, params)
+
+
+@pytest.mark.parametrize("study", FLOWS)
+def test_a_run_is_passed_through(study, tmp_path):
+    assert ss.verify_replay(made(study)).passes is True
+    stored = ss.load(made(study).save(tmp_path / "run").path)
+    assert ss.reading(stored).replay_test.passes is True
+    assert ss.reading(stored).replay_test.largest <= 1
+
+
+@pytest.mark.parametrize("false", [straight, warped, jittered, swapped], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("study", FLOWS)
+def test_false_frames_are_missed(study, false):
+    run = made(study)
+    if false is swapped and (study in ("scan-snap", "markov-icl") or made(study, 1).frames != run.frames):
+        pytest.skip("all seeds have one start, or frames follow the start")
+    test = ss.verify_replay(false(run))
+    assert test.passes is False
+    assert test.first is not None
+    assert 0 < test.first.frame <= (run.frames // 3 if false is swapped else 2)
+    assert test.first.units > 1
+
+
+@pytest.mark.parametrize("study", ["focus-dilution", "scan-snap", "linear-icl"])
+def test_false_frames_confirm_nothing_and_say_so_first(study):
+    shown = straight(made(study))
+    stages, ledger = ss.stages(shown), ss.check(shown)
+    assert next(iter(stages.notes)) == "replay"
+    assert ledger.notes == (ss.reading(shown).replay_note,)
+    assert "confirmed" not in {row.verdict for row in ledger}
+    assert ss.report(shown, skip=("ladder", "prediction"), progress=False).notes[0] == ledger.notes[0]
+    gaps = np.diff(shown.time)
+    for low, high in filter(None, stages.intervals.values()):
+        assert high - low >= gaps.min()
+    curves = ss.reading(shown).curves
+    assert len(curves.time) == shown.frames, "the frames are read as they are"
+
+
+def test_frames_of_another_seed_are_not_those_of_the_run():
+    run, other = (made("focus-dilution", seed) for seed in (0, 1))
+    stolen = replace(run, params=other.params, series=other.series, memo={})
+    assert ss.verify_replay(other).passes
+    assert ss.verify_replay(stolen).first.frame == 0
+    assert "confirmed" not in {row.verdict for row in ss.check(stolen)}
+
+
+@pytest.mark.parametrize("study", ["focus-dilution", "scan-snap"])
+def test_single_precision_is_an_error_of_storage(study):
+    run = made(study)
+    stored = with_blocks(run, {name: block.astype(np.float32).astype(float) for name, block in blocks(run).items()})
+    stored = replace(
+        stored, series=Arrays.of({**stored.series, "loss": run.series["loss"].astype(np.float32).astype(float)}), memo={}
+    )
+    assert ss.verify_replay(stored).passes
+    assert ss.verify_replay(jittered(stored)).passes is False
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"optimizer": "heavy-ball", "steps": 60, "frames": 20}, {"optimizer": "adam", "steps": 60, "frames": 20}],
+    ids=lambda options: options["optimizer"],
+)
+def test_steps_on_known_batches_agree_to_rounding(options):
+    run = ss.run_study("scan-snap", num_common=2, num_unique=3, length=16, batch=8, progress=False, **options)
+    assert ss.verify_replay(run).largest == 0
+    params = blocks(run)
+    params["Z"][-1] *= 1 + 1e-9
+    assert ss.verify_replay(with_blocks(run, params)).first.frame == run.frames - 1
+
+
+def test_growth_of_errors_is_measured():
+    """x' = x (1 - x^2) grows e^10 times: an error of the start by one unit is passed at the end, one of a hundred is not."""
+    well = ss.JaxObjective(lambda p: ((p["x"] ** 2 - 1) ** 2).sum() / 4, name="well")
+    flow = {"dynamics": ss.GradientFlow(rtol=1e-8), "until": 12.0, "record": ss.Uniform(frames=30), "progress": False}
+    run = ss.evolve(well, {"x": np.full(2, 1e-4)}, **flow)
+    for factor, passes in ((1 + 1e-8, True), (1 + 1e-4, False)):
+        other = ss.evolve(well, {"x": factor * np.full(2, 1e-4)}, **flow)
+        mixed = {"x": np.concatenate([run.params["x"][:1], other.params["x"][1:]])}
+        shown = replace(run, params=Arrays.of(mixed), series=other.series, memo={})
+        assert ss.verify_replay(shown, well).passes is passes, factor
+
+
+def test_where_errors_decide_nothing_is_decided():
+    """Steps of length 1 on this loss are the logistic map: an error of rounding is doubled by each, and is all after 50."""
+    chaos = ss.JaxObjective(lambda p: (-3 * p["x"] ** 2 / 2 + 4 * p["x"] ** 3 / 3).sum(), name="logistic")
+    steps = {"dynamics": ss.Descent(optimizer=ss.GD(), lr=1.0, steps=90), "record": ss.Every(), "progress": False}
+    run, near, far = (ss.evolve(chaos, {"x": np.full(1, x)}, **steps) for x in (0.3, np.nextafter(0.3, 1), 0.3001))
+    for other, passes in ((run, True), (near, None), (far, False)):
+        mixed = {"x": np.concatenate([run.params["x"][:1], other.params["x"][1:]])}
+        loss = np.concatenate([run.series["loss"][:1], other.series["loss"][1:]])
+        shown = replace(run, params=Arrays.of(mixed), series=Arrays.of({**run.series, "loss": loss}), memo={})
+        assert ss.verify_replay(shown, chaos).passes is passes
+
+
+def test_runs_without_a_law_are_not_replayed():
+    curve = ss.from_arrays(step=range(20), loss=[1 / (k + 1) for k in range(20)])
+    assert ss.verify_replay(curve).passes is None
+    run = made("scan-snap")
+    assert ss.verify_replay(run.only(np.arange(1))).passes is None
+    assert ss.verify_replay(run.only(np.arange(5, 20))).passes is None
+
+
+def test_a_law_that_breaks_down_misses_the_frames():
+    steep = ss.JaxObjective(lambda p: -(p["x"] ** 4).sum(), name="steep")
+    run = ss.evolve(steep, {"x": np.full(1, 0.5)}, ss.GradientFlow(), until=0.2, record=ss.Uniform(frames=5), progress=False)
+    shown = replace(run, series=Arrays.of({**run.series, "t": 100 * run.t}), memo={})
+    test = ss.verify_replay(shown, steep)
+    assert test.passes is False
+
+
+def test_the_command_says_which_frame(tmp_path, capsys):
+    run = made("scan-snap")
+    run.save(tmp_path / "true")
+    straight(run).save(tmp_path / "false")
+    ss.from_arrays(step=range(20), loss=[1 / (k + 1) for k in range(20)]).save(tmp_path / "curve")
+    for name, code in (("true", 0), ("false", 1), ("curve", 1)):
+        with pytest.raises(SystemExit) as ended:
+            main(["verify", "--replay", str(tmp_path / name), "--json"])
+        assert ended.value.code == code
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["intact"] is (code == 0)
+        assert answer["replay"]["passes"] is {"true": True, "false": False, "curve": None}[name]
