@@ -7,13 +7,37 @@ from stagescope.errors import InputError
 from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Predicted, SaddlePath, in_order, unsure
 from stagescope.papers.linear_icl import forms
-from stagescope.papers.linear_icl.cascade import SilentHead, cascade
+from stagescope.papers.linear_icl.cascade import Drop, SilentHead, cascade
 from stagescope.papers.linear_icl.evidence import LIMITS, root_mean_square
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
+from stagescope.papers.linear_icl.process import RegressionTask
+from stagescope.papers.published import published
 from stagescope.params import Params
 
-FIRST, MERGED = 0.01, 5e-3
-"""Half of the interval of the first drop, and of the drop of merged heads, relatively; of later drops it is `LIMITS.later`."""
+UNTRIED = 20
+"""Fewest drops of a regime from which a 95 % quantile is read: 1/20 of them lies beyond it."""
+
+
+def regime(task: RegressionTask, scale: float, drops: list[Drop], m: int) -> str:
+    """Which row of the measured errors drop m (from 0) belongs to: how it opens, and whether heads and directions are apart."""
+    if m == 0:
+        return "first" if scale <= LIMITS.small * forms.start_unit(task, False) else "first, large start"
+    opens = "inside a head" if drops[m].blow_up is None else "by another head"
+    together = any(drop.ratio < LIMITS.apart for drop in drops[: m + 1])
+    mixed = forms.purity(task, scale, m + 1) > LIMITS.purity
+    return f"{opens}{', two heads close' * together}{', directions mixed' * mixed}"
+
+
+def _error(name: str, task: RegressionTask, rank: int | None) -> float | str:
+    """The error that 95 % of drops of a regime stay within, relatively; a sentence where it was never measured."""
+    table = published("stagescope.papers.linear_icl")["path_errors"].value
+    dim, most = table["largest"]["directions"], table["largest"]["rank"]
+    if task.dim > dim or (rank or 0) > most:
+        return f"the theory was tried on up to {dim} directions and heads of rank up to {most}; a flow (without --path) predicts more"
+    error, drops = table["regimes"].get(name, (0.0, 0))
+    if drops < UNTRIED:
+        return f"the theory was tried on {drops} drops that open so ({name}), fewer than {UNTRIED}; predict by the flow, without --path"
+    return error
 
 
 def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
@@ -27,28 +51,20 @@ def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.i
     levels = forms.levels(task)
     if model.merged:
         rate, ends = forms.merged_rate(task), levels[[0, -1]]
-        event = _event(forms.merged_drop_time(task, start), MERGED, until)
+        event = _event(forms.merged_drop_time(task, start), _error("merged", task, None), until)
         legs = [Leg("plateau 0", 0.0, event.t, float(ends[0]), "all directions", rate, lambda: ("settled", (rate,)))]
         if event.t is not None:
             legs.append(Leg(f"plateau {task.dim}", event.t, None, float(ends[1]), None, None, _settled))
-        return _path(legs, {"d1": event}, ends, [])
+        return _path(legs, {"d1": event}, ends)
     drops = cascade(task, SilentHead.all_of(start), model.rank or 1)
     room = f"{model.heads} heads of rank {model.rank} hold {model.reach} directions"
     events: dict[str, Predicted] = {}
     for m in range(task.dim):
         if m < len(drops):
-            events[f"d{m + 1}"] = _event(drops[m].time, LIMITS.later if m else FIRST, until)
+            events[f"d{m + 1}"] = _event(drops[m].time, _error(regime(task, scale, drops, m), task, model.rank), until)
         else:
             why = room if m >= model.reach else "no head can grow"
             events[f"d{m + 1}"] = Predicted(None, reason=why, beyond=until, absent=True)
-    # where the intervals of later drops are not to be believed
-    doubts = []
-    if close := [f"d{m + 1}" for m, drop in enumerate(drops) if drop.ratio < LIMITS.apart]:
-        doubts.append(f"two heads are close to each other at {', '.join(close)}: drops after it may be off by a fifth or more")
-    if (share := forms.purity(task, scale, len(drops))) > LIMITS.purity:
-        doubts.append(f"eigenvalues are not separated at this scale (purity {share:.2g}): directions may come in another order")
-    if (model.rank or 1) > 1:
-        doubts.append("times of directions that open inside a head are estimates: their intervals were not tried")
     events = in_order(events)
     # no plateau is left at a linear rate: a silent head blows up at a finite time
     times = [0.0, *(event.t for event in events.values() if event.t is not None)]
@@ -56,16 +72,18 @@ def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.i
     for m, begin in enumerate(times):
         end, opens = (times[m + 1], f"direction {m + 1}") if m + 1 < len(times) else (None, None)
         legs.append(Leg(f"plateau {m}", begin, end, float(levels[m]), opens, None, _settled))
-    return _path(legs, events, levels, doubts)
+    return _path(legs, events, levels)
 
 
-def _path(legs: list[Leg], events: dict[str, Predicted], levels: np.ndarray, doubts: list[str]) -> SaddlePath:
+def _path(legs: list[Leg], events: dict[str, Predicted], levels: np.ndarray) -> SaddlePath:
     middles = (levels[:-1] + levels[1:]) / 2
     halves = dict(zip(events, middles.tolist(), strict=True))
-    return SaddlePath(tuple(legs), events, (*unsure(events), *doubts), 0.0, np.zeros(0), {}, halves)
+    return SaddlePath(tuple(legs), events, tuple(unsure(events)), 0.0, np.zeros(0), {}, halves)
 
 
-def _event(when: float, error: float, until: float) -> Predicted:
+def _event(when: float, error: float | str, until: float) -> Predicted:
+    if isinstance(error, str):
+        return Predicted(None, reason=error)
     if not when <= until:
         return Predicted(None, reason=f"it does not come by t={until:g}", beyond=until)
     half = (error + SOLVER) * when
