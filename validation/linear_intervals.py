@@ -60,7 +60,9 @@ def main(first: int, count: int, *, check: bool) -> bool:
         print(f"{name}: {len(found)} drops, error median {low:.1e}, 95 % {high:.1e}, most {most:.1e}{held}", flush=True)
     if check:
         return bool(np.mean([held for found in inside.values() for held in found]) >= 0.9)
-    rows = {name: [float(f"{np.quantile(found, SHARE, method='higher'):.2g}"), len(found)] for name, found in sorted(errors.items())}
+    rows = {
+        name: [float(f"{np.quantile(found, SHARE, method='higher'):.2g}"), len(found)] for name, found in sorted(errors.items())
+    }
     source = f"python -m validation.linear_intervals {first} {count}: 95 % of |flow / cascade - 1|, and drops, by regime"
     entry = {"value": {"largest": {"directions": 8, "rank": 5}, "regimes": rows}, "unit": "", "tolerance": None, "source": source}
     others = REFERENCE.read_text(encoding="utf-8").split(',\n  "path_errors"')[0].removesuffix("\n}\n")  # the last entry

@@ -109,7 +109,7 @@ def flow_prediction(law: Any, start: Params, until: float, flow: GradientFlow, e
     for k, stop in enumerate(ends[1:]):
         label, opens = events.leg(law, comes[:k], comes[k] if k < len(comes) else None)
         left = stop if k < len(comes) else None
-        legs.append(Leg(label, ends[k], left, exact.loss_at(stop), opens, None, lambda: ("passed", ())))
+        legs.append(Leg(label, ends[k], left, exact.loss_at(stop), opens, None, lambda: (None, ())))
     return SaddlePath(tuple(legs), predicted, tuple(unsure(predicted)), 0.0, exact.time, {}, by="flow")
 
 

@@ -16,8 +16,8 @@ ORDER, BAR, SOLVER = 1.5, 2.5, 1e-4
 relative error of a time by the solver and the products."""
 Place = Literal["settled", "passed", "at infinity"]
 """Whether the path comes to rest at the critical point of a leg, leaves before that, or there is none at a finite place."""
-AtRest = tuple[Place, tuple[float, ...]]
-"""The state of a leg, and the rates at its critical point."""
+AtRest = tuple[Place | None, tuple[float, ...]]
+"""The state of a leg, None where it was not asked for, and the rates at its critical point."""
 
 
 def plain_time(t: float, digits: int = 4) -> str:
@@ -53,7 +53,7 @@ class Leg:
         return self.at_rest()
 
     @property
-    def state(self) -> Place:
+    def state(self) -> Place | None:
         return self._at_rest[0]
 
     @property
