@@ -10,7 +10,6 @@ from stagescope.detect.events import first_crossing
 from stagescope.landscape.flow_prediction import FlowEvents, NotFollowed, flow_prediction
 from stagescope.landscape.saddle_path import Predicted, SaddlePath, in_order
 
-
 RATES = np.array([2.0, 1.0, 0.5])
 GROWS, FALLS = np.array([np.cos(0.3), np.sin(0.3)]), np.array([-np.sin(0.3), np.cos(0.3)])
 

@@ -184,7 +184,7 @@ def of_two_sizes(
 
 
 def in_order(events: Mapping[str, Predicted]) -> dict[str, Predicted]:
-    """The events, with no time or end of an interval before that of an earlier number of the same kind; they come listed by number.
+    """Events, listed by number, with no time or end of an interval before that of an earlier number of the same kind.
 
     E1 comes before E2 by definition. Extrapolated times of two that come almost together can cross; the later number then has
     the time of the earlier one.

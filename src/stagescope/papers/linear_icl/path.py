@@ -33,10 +33,10 @@ def _error(name: str, task: RegressionTask, rank: int | None) -> float | str:
     table = published("stagescope.papers.linear_icl")["path_errors"].value
     dim, most = table["largest"]["directions"], table["largest"]["rank"]
     if task.dim > dim or (rank or 0) > most:
-        return f"the theory was tried on up to {dim} directions and heads of rank up to {most}; a flow (without --path) predicts more"
+        return f"the theory was tried up to {dim} directions and rank {most}; leave out --path to predict by the flow"
     error, drops = table["regimes"].get(name, (0.0, 0))
     if drops < UNTRIED:
-        return f"the theory was tried on {drops} drops that open so ({name}), fewer than {UNTRIED}; predict by the flow, without --path"
+        return f"the theory was tried on {drops} drops {name}, fewer than {UNTRIED}; leave out --path to predict by the flow"
     return error
 
 
@@ -59,9 +59,11 @@ def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.i
     drops = cascade(task, SilentHead.all_of(start), model.rank or 1)
     room = f"{model.heads} heads of rank {model.rank} hold {model.reach} directions"
     events: dict[str, Predicted] = {}
+    error: float | str = 0.0
     for m in range(task.dim):
-        if m < len(drops):
-            events[f"d{m + 1}"] = _event(drops[m].time, _error(regime(task, scale, drops, m), task, model.rank), until)
+        if m < len(drops):  # what follows a drop that is refused is refused for the same reason
+            error = error if isinstance(error, str) else _error(regime(task, scale, drops, m), task, model.rank)
+            events[f"d{m + 1}"] = _event(drops[m].time, error, until)
         else:
             why = room if m >= model.reach else "no head can grow"
             events[f"d{m + 1}"] = Predicted(None, reason=why, beyond=until, absent=True)
