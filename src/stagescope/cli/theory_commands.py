@@ -65,7 +65,7 @@ class Predict(Command):
             starts = [(seed, _plan(flags, None, seed)[1].what) for seed in flags.drawn]
             critical = [(seed, critical_scale(what, asked, seed=seed)) for seed, what in starts]
         if flags.json_:
-            answers = [{"init_scale": scale, "seed": seed, **path.json()} for scale, seed, path in found]
+            answers = [{"init_scale": scale, "seed": seed, "by": path.by, **path.json()} for scale, seed, path in found]
             extra = {"critical_scales": [{"seed": seed, **each.json()} for seed, each in critical]} if asked else {}
             print_json({"predictions": answers, **extra})
             return 0

@@ -141,7 +141,7 @@ class SaddlePath:
 
     def json(self) -> dict[str, Any]:
         events = {name: event.json() for name, event in self.events.items()}
-        return {"by": self.by, "events": events, "legs": [leg.json() for leg in self.legs], "notes": list(self.notes)}
+        return {"events": events, "legs": [leg.json() for leg in self.legs], "notes": list(self.notes)}
 
     def __str__(self) -> str:
         legs = "\n".join(
