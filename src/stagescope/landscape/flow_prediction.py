@@ -34,7 +34,7 @@ class NotFollowed(StagescopeError):
 
 @dataclass(frozen=True)
 class FlowSteps:
-    """A flow at the steps of its solver, and between them where an event is."""
+    """A flow at the steps of its solver, or at pieces of those that hold its events."""
 
     law: Any
     flat: FlatField
@@ -65,10 +65,12 @@ class FlowSteps:
         return out
 
     def refined(self, times: list[float]) -> "FlowSteps":
-        """With more points in each step that holds one of the times."""
+        """The steps that hold one of the times, in pieces, and both ends of the flow: nothing else decides when events come."""
         held = np.unique(np.searchsorted(self.time, times))
-        time, vectors = [self.time], [self.vectors]
-        for i in held[(held > 0) & (held < len(self.time))].tolist():
+        held = held[(held > 0) & (held < len(self.time))]
+        kept = np.unique(np.concatenate([[0, len(self.time) - 1], held - 1, held]))
+        time, vectors = [self.time[kept]], [self.vectors[kept]]
+        for i in held.tolist():
             h, ends = self.time[i] - self.time[i - 1], (self.vectors[i - 1], self.vectors[i])
             slopes = self.velocity(i - 1), self.velocity(i)
             time.append(self.time[i - 1] + h * PIECES)
@@ -110,7 +112,7 @@ def flow_prediction(law: Any, start: Params, until: float, flow: GradientFlow, e
         label, opens = events.leg(law, comes[:k], comes[k] if k < len(comes) else None)
         left = stop if k < len(comes) else None
         legs.append(Leg(label, ends[k], left, exact.loss_at(stop), opens, None, lambda: (None, ())))
-    return SaddlePath(tuple(legs), predicted, tuple(unsure(predicted)), 0.0, exact.time, {}, by="flow")
+    return SaddlePath(tuple(legs), predicted, tuple(unsure(predicted)), 0.0, np.zeros(0), {}, by="flow")
 
 
 def _event(name: str, exact: float | None, loose: float | None, until: float) -> Predicted:
