@@ -26,7 +26,7 @@ cite reproduce studies
 Diagram Page Summary diagram export figures report summary
 Sweep load_sweep sweep
 Calibration Event Inputs Transition agreement beyond_chance calibrate from_arrays transitions
-CriticalScale Leg Predicted SaddlePath critical_scale saddle_path
+CriticalScale Leg Predicted SaddlePath critical_scale predict saddle_path
 ForkDifference fork fork_difference
 Branch BranchPoint Crossing continue_point
 from_tensorboard to_json_lines to_tensorboard

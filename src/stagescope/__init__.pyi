@@ -105,6 +105,7 @@ from .papers.playable import Playable as Playable
 from .papers.playable import Slider as Slider
 from .papers.predicting import CriticalScale as CriticalScale
 from .papers.predicting import critical_scale as critical_scale
+from .papers.predicting import predict as predict
 from .papers.predicting import saddle_path as saddle_path
 from .papers.reading import Reading as Reading
 from .papers.reading import check as check

@@ -195,21 +195,26 @@ def print_text(found: Any) -> None:
 
 def print_path(scale: float, seed: int, path: SaddlePath) -> None:
     """A saddle path: events with their intervals, legs, and what is not predicted."""
-    show(Text(f"start scale {scale:g}, seed {seed}", style="bold"))
+    by = "; times are those of the flow" if path.by == "flow" else ""
+    show(Text(f"start scale {scale:g}, seed {seed}{by}", style="bold"))
     events = new_table("event", "t", "interval")
     for name in path.sequence:
         event = path.events[name]
         events.add_row(Text(name, style="bold"), f"{event.t:.6g}", f"{event.low:.6g} to {event.high:.6g}")
     settled = any(leg.rates for leg in path.legs)
-    legs = new_table("leg", "from", "to", "loss", "state", "opens", "rate", *(["at the point"] if settled else []))
-    legs.collapse_padding, legs.columns[4].no_wrap, legs.columns[5].no_wrap = True, True, True
+    by_flow = path.by == "flow"
+    theory = () if by_flow else ("rate", *(["at the point"] if settled else []))
+    legs = new_table("leg", "from", "to", "loss", *(() if by_flow else ["state"]), "opens", *theory)
+    legs.collapse_padding = True
+    for column in legs.columns[4:6]:
+        column.no_wrap = True
     for leg in path.legs:
-        stop, local = (
-            ("end" if leg.t_out is None else f"{leg.t_out:.5g}"),
-            "" if leg.local_rate is None else f"{leg.local_rate:.4g}",
-        )
-        rates = [" ".join(f"{rate:.4g}" for rate in leg.rates[:1])] if settled else []
-        legs.add_row(leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", leg.state, leg.opens or "", local, *rates)
+        stop = "end" if leg.t_out is None else f"{leg.t_out:.5g}"
+        row = [leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", *([] if by_flow else [leg.state]), leg.opens or ""]
+        if not by_flow:
+            row.append("" if leg.local_rate is None else f"{leg.local_rate:.4g}")
+            row += [" ".join(f"{rate:.4g}" for rate in leg.rates[:1])] if settled else []
+        legs.add_row(*row)
     for table in (events, legs):
         if table.row_count:
             show(table)

@@ -20,25 +20,34 @@ MOTION = ("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "we
 
 
 class PredictFlags(Arguments):
-    """What every prediction understands besides the study's options. Options of the motion and of records have no effect."""
+    """What every prediction understands besides the study's options. Of the motion and of records only --until has an effect."""
 
     study_name: ClassVar[str] = ""
-    unused: ClassVar[tuple[str, ...]] = MOTION
+    unused: ClassVar[tuple[str, ...]] = tuple(name for name in MOTION if name != "until")
 
     preset: str | None = PRESET
     init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = Field(
         (), description="standard deviations of the initial parameters, one prediction each; default: that of the preset"
     )
-    seeds: int = Field(1, description="how many starts are drawn, with seeds 0, 1, ...")
+    seed: int = Field(0, description="seed of the start, as of `stagescope run`")
+    seeds: int = Field(1, description="how many starts are drawn, with this seed and the next ones")
+    path: bool = Field(
+        False, description="the saddle path to its end, in place of the flow up to --until: why events come, and tiny starts"
+    )
     critical_scale: str | None = Field(
         None, description="an event: also the start scale below which it does not come, by bisection; takes a minute"
     )
     json_: Json = AS_JSON
 
+    @property
+    def drawn(self) -> range:
+        return range(self.seed, self.seed + self.seeds)
+
 
 class Predict(Command):
-    """Predict the stages of a training and their times from the start, without a run. E_k and Q_k: the k-th singular value
-    of the embedding or of the attention scores passes .1. A leg (r,rq): r embedding and rq attention directions are open.
+    """Predict the stages of a training and their times from the start, before it: by the flow to --until, or with --path by
+    the saddle path. E_k and Q_k: the k-th singular value of the embedding or of the attention scores passes .1. A leg
+    (r,rq): r embedding and rq attention directions are open.
     t_j of the regression flows: the loss passes halfway between two plateaus; --init-scale is the
     initial noise of the logits or, with --noise weights, of the attention weights; "heads part": they begin to differ.
     d_m of linear attention: the loss passes halfway between its levels m-1 and m."""
@@ -53,10 +62,10 @@ class Predict(Command):
         if asked is not None:
             from stagescope.papers.predicting import critical_scale
 
-            starts = [(seed, _plan(flags, None, seed)[1].what) for seed in range(flags.seeds)]
+            starts = [(seed, _plan(flags, None, seed)[1].what) for seed in flags.drawn]
             critical = [(seed, critical_scale(what, asked, seed=seed)) for seed, what in starts]
         if flags.json_:
-            answers = [{"init_scale": scale, "seed": seed, **path.json()} for scale, seed, path in found]
+            answers = [{"init_scale": scale, "seed": seed, "by": path.by, **path.json()} for scale, seed, path in found]
             extra = {"critical_scales": [{"seed": seed, **each.json()} for seed, each in critical]} if asked else {}
             print_json({"predictions": answers, **extra})
             return 0
@@ -74,14 +83,13 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
     import numpy as np
 
     from stagescope.landscape.saddle_path import SaddlePath
-    from stagescope.papers.predicting import saddle_path
 
     found, refused = [], []
     for scale in flags.init_scale or (None,):
-        for seed in range(flags.seeds):
+        for seed in flags.drawn:
             used, plan = _plan(flags, scale, seed)
             try:
-                path = saddle_path(plan.what, plan.params)
+                path = _path(flags, plan)
             except InputError as error:
                 refused.append(f"start scale {used:g}, seed {seed}: {message(error)}")
                 path = SaddlePath((), {}, (message(error),), 0.0, np.zeros(0), {})
@@ -89,6 +97,19 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
     if len(refused) == len(found):
         raise InputError(refused[0])
     return found
+
+
+def _path(flags: PredictFlags, plan: "Setup") -> "SaddlePath":
+    """By the flow where the study is one; a saddle path goes on to its end unless --until is given."""
+    from stagescope.dynamics.flow import GradientFlow
+    from stagescope.papers.predicting import UNTIL, flow_events, predict, saddle_path
+
+    flow, until = plan.dynamics, plan.until
+    if not flags.path and until is not None and isinstance(flow, GradientFlow) and flow_events(plan.what) is not None:
+        return predict(plan.what, plan.params, until=until, flow=flow)
+    usual = getattr(study(flags.study_name).configured(flags.preset), "until", None)
+    given = getattr(flags, "until", usual)
+    return saddle_path(plan.what, plan.params, until=UNTIL if given is None or given == usual else given)
 
 
 def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, Setup]":

@@ -1,7 +1,7 @@
 """The saddle path: the stages of a training and their times, predicted from the start without a run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
@@ -16,8 +16,8 @@ ORDER, BAR, SOLVER = 1.5, 2.5, 1e-4
 relative error of a time by the solver and the products."""
 Place = Literal["settled", "passed", "at infinity"]
 """Whether the path comes to rest at the critical point of a leg, leaves before that, or there is none at a finite place."""
-AtRest = tuple[Place, tuple[float, ...]]
-"""The state of a leg, and the rates at its critical point."""
+AtRest = tuple[Place | None, tuple[float, ...]]
+"""The state of a leg, None where it was not asked for, and the rates at its critical point."""
 
 
 def plain_time(t: float, digits: int = 4) -> str:
@@ -53,7 +53,7 @@ class Leg:
         return self.at_rest()
 
     @property
-    def state(self) -> Place:
+    def state(self) -> Place | None:
         return self._at_rest[0]
 
     @property
@@ -115,6 +115,10 @@ class SaddlePath:
     levels: Mapping[str, float] = field(default_factory=dict)
     rates: Mapping[str, np.ndarray] = field(default_factory=dict)
     losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    by: Literal["saddle path", "flow"] = "saddle path"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", in_order(self.events))
 
     def crossings(self, time: np.ndarray, loss: np.ndarray) -> dict[str, float | None]:
         """The same events of a run, from its loss over time: when it first falls below the levels of this path."""
@@ -177,6 +181,23 @@ def of_two_sizes(
     t = fine - gap / (2**order - 1)
     half = BAR * abs(gap) + error * t
     return Predicted(t, t - half, t + half)
+
+
+def in_order(events: Mapping[str, Predicted]) -> dict[str, Predicted]:
+    """Events, listed by number, with no time or end of an interval before that of an earlier number of the same kind.
+
+    E1 comes before E2 by definition. Extrapolated times of two that come almost together can cross; the later number then has
+    the time of the earlier one.
+    """
+    last: dict[str, tuple[float, float, float]] = {}
+    ordered = dict(events)
+    for name, event in events.items():
+        kind = name.rstrip("0123456789")
+        if event.t is not None and event.low is not None and event.high is not None:
+            here = (event.t, event.low, event.high)
+            t, low, high = last[kind] = tuple(map(max, here, last.get(kind, here)))  # type: ignore[assignment]
+            ordered[name] = replace(event, t=t, low=low, high=high)
+    return ordered
 
 
 def unsure(events: Mapping[str, Predicted]) -> list[str]:

@@ -1,18 +1,22 @@
-"""What a training will do, before it: the saddle path from a start, and the start scale below which an event never comes."""
+"""What a training will do, before it: by its flow or the saddle path, and the start scale below which an event never comes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from stagescope.dynamics.dynamics import TinyStart
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.errors import InputError, unknown
+from stagescope.dynamics.solver import Stopped
+from stagescope.errors import InputError, message, unknown
 from stagescope.fields.field import Field, Objective, as_field
 from stagescope.ids import type_id
+from stagescope.landscape.flow_prediction import FlowEvents, NotFollowed, flow_prediction
 from stagescope.landscape.general_path import general_path
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
+from stagescope.papers.paper import Kind
 from stagescope.papers.rebuild import field_of, forked
 from stagescope.papers.registry import kind_of
 from stagescope.papers.study import Setup
@@ -61,8 +65,73 @@ def saddle_path(
         >>> print(path.sequence[0], f"{path['E1'].t:.1f}")
         E1 83.1
     """
+    begin = _start(what, start, scale, seed, until)
+    kind = _kind(what)
+    return (general_path if kind is None or kind.path is None else kind.path)(what, begin, until, seen)
+
+
+@one_blas_thread()
+def predict(
+    what: Objective | Field,
+    start: Params | None = None,
+    *,
+    until: float,
+    scale: float | Mapping[str, float] = 1e-3,
+    seed: int = 0,
+    flow: GradientFlow = GradientFlow(),  # noqa: B008 (frozen)
+) -> SaddlePath:
+    """When the events of a gradient flow come, up to an end time, before its run.
+
+    Where the paper of a model says how its flow is read and float64 follows it, the flow itself is the prediction: the times are
+    exact, for any start, and it costs two flows without frames. Elsewhere it is the saddle path, whose times have the error of
+    its theory, and a note says so. `saddle_path` always gives the latter, which says why an event comes.
+
+    Args:
+        what: an objective.
+        start: the parameters; default: the model draws them.
+        until: the end time of the flow.
+        scale: of this draw.
+        seed: of this draw.
+        flow: its tolerances and rates.
+
+    Returns:
+        Events with their times and intervals, and the legs between them; `by` is "flow" or "saddle path".
+
+    Examples:
+        >>> soon = ss.predict(loss, scale=1e-3, until=100)
+        >>> soon.by, soon.sequence, f"{soon['E1'].t:.1f}"
+        ('flow', ('E1',), '31.2')
+    """
+    begin, events = _start(what, start, scale, seed, until), flow_events(what)
+    if events is None:
+        return saddle_path(what, begin, until=until)
+    try:
+        return flow_prediction(what, begin, until, flow, events)
+    except (NotFollowed, TinyStart, Stopped) as error:
+        why = f"predicted along the saddle path, not by the flow: {message(error)}"
+    try:
+        path = saddle_path(what, begin, until=until)
+    except InputError as error:
+        raise InputError(f"{why}; but {message(error)}") from None
+    return replace(path, notes=(why, *path.notes))
+
+
+def flow_events(what: Objective | Field) -> FlowEvents | None:
+    """How a flow of this objective is read before its run; None where no paper says how, or each step draws a batch."""
+    kind = _kind(what)
+    return None if kind is None or kind.flow is None or as_field(what).draw(0) is not None else kind.flow()
+
+
+def _kind(what: Objective | Field) -> Kind | None:
+    return kind_of(type_id(type(what).__module__, type(what).__name__))
+
+
+def _start(
+    what: Objective | Field, start: Params | None, scale: float | Mapping[str, float], seed: int, until: float
+) -> dict[str, np.ndarray]:
+    """The blocks of a start, those given or those that the model draws; refused where they do not fit the model."""
     if not 0 < until < np.inf:
-        raise InputError(f"until is {until}, but a path needs an end time above 0")
+        raise InputError(f"until is {until}, but a prediction needs an end time above 0")
     as_field(what)  # refuses what is neither
     if start is None and not hasattr(what, "model"):
         raise InputError(f"{type(what).__name__} draws no start of its own; give one as `start`")
@@ -73,8 +142,7 @@ def saddle_path(
         raise InputError(f"the start has the blocks {given}, but the model has {dict(shapes)}")
     if not all(np.all(np.isfinite(block)) for block in blocks.values()):
         raise InputError("the start has entries that are not finite")
-    kind = kind_of(type_id(type(what).__module__, type(what).__name__))
-    return (general_path if kind is None or kind.path is None else kind.path)(what, blocks, until, seen)
+    return blocks
 
 
 def planned_path(plan: Setup) -> SaddlePath:

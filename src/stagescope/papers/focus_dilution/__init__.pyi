@@ -4,6 +4,7 @@ from .continuation import token_rung as token_rung
 from .figures import FIGURES as FIGURES
 from .reading import FocusDilutionReading as FocusDilutionReading
 from .reading import run_numbers as run_numbers
+from .saddle_path import TOKEN_FLOW as TOKEN_FLOW
 from .saddle_path import token_path as token_path
 from .setup import play_constants as play_constants
 from .setup import play_draws as play_draws

@@ -9,6 +9,7 @@ import numpy as np
 
 from stagescope.dynamics.solver import TOLERANCES, Stopped, between, steps
 from stagescope.errors import InputError
+from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.graded import Graded
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Place, SaddlePath, of_two_sizes, plain_time, unsure
 from stagescope.papers.focus_dilution.family import escape_matrices, project
@@ -607,3 +608,27 @@ def _check(loss: TokenLoss, start: Params) -> None:
     if top > most:
         small = f"{top / most:.3g} times the largest that is small beside what opens, {most:.3g}"
         raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")
+
+
+# The flow itself, read as runs are: E_k and Q_k at the steps of its solver.
+
+
+def _flow_times(steps: FlowSteps) -> dict[str, float | None]:
+    w0, (rows, columns) = steps.params["W0"], steps.params["W0"].shape[1:]
+    most = min(rows, columns, steps.params["WQ"].shape[2])
+    scores = _singular_values(steps.law.model.scores(steps.params))[:, :most]
+    return opening_times(steps.time, _singular_values(w0 if columns < rows else np.swapaxes(w0, 1, 2)), scores)
+
+
+def _singular_values(matrices: np.ndarray) -> np.ndarray:
+    """Of many matrices at once, largest first, by their squares: 1e-8 of the largest is rounding, and the level is far above."""
+    squares = np.linalg.eigvalsh(np.swapaxes(matrices, 1, 2) @ matrices)[:, ::-1]
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _flow_leg(_: TokenLoss, passed: list[str], coming: str | None) -> tuple[str, str | None]:
+    r, rq = (sum(name[0] == letter for name in passed) for letter in "EQ")
+    return f"({r},{rq})", coming and {"E": "embedding", "Q": "attention"}[coming[0]]
+
+
+TOKEN_FLOW = FlowEvents(_flow_times, _flow_leg)

@@ -131,6 +131,7 @@ _READING = {
     "views": lambda reading: parts.token_views(reading),
     "explain": lambda reading: parts.explain_run(reading),
     "path": lambda loss, start, until, seen: parts.token_path(loss, start, until, seen),
+    "flow": lambda: parts.TOKEN_FLOW,
     "rung": lambda family, label, value: parts.token_rung(family, label, value),
 }
 STUDY = Study(

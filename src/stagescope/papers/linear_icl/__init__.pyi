@@ -1,7 +1,8 @@
 from .claims import CLAIMS as CLAIMS
 from .figures import FIGURES as FIGURES
+from .path import LINEAR_FLOW as LINEAR_FLOW
+from .path import linear_path as linear_path
 from .reading import LinearReading as LinearReading
-from .reading import linear_path as linear_path
 from .setup import play_draws as play_draws
 from .setup import study_setup as study_setup
 from .study import PAPER as PAPER

@@ -88,6 +88,7 @@ STUDY = Study(
             views=lambda reading: parts.linear_views(reading),
             explain=lambda reading: parts.explain_run(reading),
             path=lambda law, start, until, seen: parts.linear_path(law, start, until, seen),
+            flow=lambda: parts.LINEAR_FLOW,
         ),
     ),
     tags=("LIN:task", "LIN:model", "LIN:loss", "LIN:flow", "LIN:levels", "LIN:stages"),
