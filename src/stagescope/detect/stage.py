@@ -61,7 +61,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Transition:
-    """One fast change of a curve: its time with an interval, its width in ln time, and by how much the curve changed.
+    """One fast change of a curve: when half of it is over with a 95 % interval, from when to when it lasts, and by how much the curve
+    changed between the plateaus before and after.
+
+    `kind` is `jump` (between two records), `sigmoid`, `ramp` or `spike` (it recovers; `t` is its top). `origin` is where the clock of
+    the search begins.
 
     Examples:
         >>> time = np.geomspace(1, 1000, 200)
@@ -73,8 +77,11 @@ class Transition:
     t: float
     low: float
     high: float
-    width: float
+    start: float
+    stop: float
     amplitude: float
+    kind: str = "sigmoid"
+    origin: float = 0.0
 
 
 @dataclass(frozen=True)
