@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import erf, expit
@@ -186,7 +187,7 @@ def _heights(kind: str, x: np.ndarray, curve: np.ndarray, centres: tuple[float, 
         return ()
     middles = [
         curve[0],
-        *(float(np.interp(np.sqrt(a * b), x, curve)) for a, b in zip(centres, centres[1:], strict=False)),
+        *(float(np.interp(np.sqrt(a * b), x, curve)) for a, b in pairwise(centres)),
         curve[-1],
     ]
     return tuple(float(each) for each in np.diff(middles))

@@ -68,7 +68,7 @@ def whiten(table, ds, du, size, noise, out):
 def deviance(table, ds, du, size, noise, floor, out):
     """-2 ln likelihood of the last column of `table` as a sum of the others, heights and noise level fitted; `out` is work space.
 
-    `noise` is (atanh rho, ln brownian, ln bend), and `floor` the least sum of squares that can be told from rounding.
+    `noise` is (atanh rho, ln brownian, ln bend). The variance of the noise is at least `floor`/n.
     """
     n, p = table.shape[0], table.shape[1] - 1
     natural = np.array([np.tanh(noise[0]), np.exp(noise[1]), np.exp(noise[2])])
@@ -100,7 +100,7 @@ def deviance(table, ds, du, size, noise, floor, out):
         for a in range(p):
             e -= out[i, a] * half[a]
         rest += e * e
-    return (n - p) * np.log(max(rest, floor) / n) + logs
+    return (n - p) * (np.log(max(rest, floor) / n) + min(rest / floor, 1.0)) + logs
 
 
 @njit(cache=True)

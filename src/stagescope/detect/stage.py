@@ -61,11 +61,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Transition:
-    """One fast change of a curve: when half of it is over with a 95 % interval, from when to when it lasts, and by how much the curve
-    changed between the plateaus before and after.
+    """One fast change of a curve.
 
-    `kind` is `jump` (between two records), `sigmoid`, `ramp` or `spike` (it recovers; `t` is its top). `origin` is where the clock of
-    the search begins.
+    `t` is when half of it is over, `low` to `high` its 95 % interval. It lasts from `start` to `stop`, and `amplitude` is the change
+    of the curve from the plateau before to that after. `kind` is `jump` (between two records), `sigmoid`, `ramp` or `spike`: that
+    recovers, and `t` is its top. `origin` is where the clock of the search begins.
 
     Examples:
         >>> time = np.geomspace(1, 1000, 200)

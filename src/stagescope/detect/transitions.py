@@ -1,7 +1,7 @@
 """Events of any curve, with intervals: jump, sigmoid, ramp, spike or drift, decided by likelihood. Knows no paper.
 
-A transition is a fast change between two slower stretches on the clock u = ln(time - origin + length/300). The curve is a constant,
-a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and integrated
+A transition is a fast change between two slower stretches on the clock u = ln(time - origin + length/300). The curve is a
+constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and integrated
 Brownian in u. Power laws, knees, relaxations, drifts and random walks are thereby noise or drift, and have no transition.
 """
 
@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagescope.detect.noise import flutter
+from stagescope.detect.events import first_crossing
+from stagescope.detect.noise import FLUTTER, flutter
 from stagescope.detect.noise_kernel import deviance, search, whiten
 from stagescope.detect.shapes import FORMS, LONGEST, STEPS, Dictionary, Shape, columns
 from stagescope.detect.stage import Transition
@@ -83,7 +84,7 @@ def curve_events(time: np.ndarray, curve: np.ndarray, origin: float | None = Non
         raise InputError(f"the origin {origin:g} is later than the first record at {time[0]:g}; give one before it")
     largest = float(np.max(np.abs(curve)))  # squares of a very large or small number are none
     found = Search.of(time, curve / largest, origin, curves).events()
-    return tuple(replace(event, amplitude=event.amplitude * largest) for event in found)
+    return tuple(replace(event, amplitude=event.amplitude * largest, origin=origin) for event in found)
 
 
 @dataclass(frozen=True)
@@ -105,19 +106,27 @@ class Search:
     curve: np.ndarray
     first: np.ndarray
     last: np.ndarray
+    unit: tuple[float, float]
     origin: float
     curves: int
 
     @classmethod
     def of(cls, time: np.ndarray, raw: np.ndarray, origin: float, curves: int) -> "Search":
         early = LIMITS.early * (time[-1] - time[0])
-        kept = _without_outliers(time, raw)
+        kept = lone_deviations(time, raw) == 0
         x, values = time[kept] - origin + early, raw[kept]
         edge = _bin_edges(x)
         last = np.append(edge[1:], len(x)) - 1
         count = last - edge + 1
         mean, middle = (np.add.reduceat(each, edge) / count for each in (values, x))
-        return cls(time, raw, middle, (mean - mean[0]) / np.std(mean), x[edge], x[last], origin - early, curves)
+        unit = float(mean[0]), float(np.std(mean) or 1.0)
+        return cls(
+            time, raw, middle, (mean - unit[0]) / unit[1], time[kept][edge], time[kept][last], unit, origin - early, curves
+        )
+
+    @property
+    def time(self) -> np.ndarray:
+        return self.x + self.origin
 
     @cached_property
     def size(self) -> np.ndarray:
@@ -156,8 +165,11 @@ class Search:
 
     @cached_property
     def floor(self) -> float:
-        """The sum of squares that rounding of the recorded numbers explains."""
-        return len(self.x) * (np.finfo(float).eps * np.max(np.abs(self.raw)) / max(np.std(self.raw), 1e-300)) ** 2
+        """The least sum of squares of the noise: shapes are ideal, and err by a quarter of what counts.
+
+        A step of `share` of the range with five records on each side still gains its penalty of 17: 5/2 (share/error)^2 = 40.
+        """
+        return len(self.x) * max(LIMITS.share / 4 * float(np.ptp(self.curve)), 1e-12) ** 2
 
     def whitened(self, noise: np.ndarray, table: np.ndarray, size: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         natural = np.array([np.tanh(noise[0]), np.exp(noise[1]), np.exp(noise[2])])
@@ -218,17 +230,15 @@ class Search:
 
     def best_fit(self) -> Fit:
         """Shapes are added while one gains more than it costs, then dropped while one gains less."""
-        fit = self.fitted((), STARTS)
-        while len(fit.shapes) < LIMITS.events:
-            tries = []
-            for shape in self.proposals(fit):
-                tries.append(self.fitted((*fit.shapes, shape), np.stack([fit.noise, QUIET]), 1.0))
+        best = fit = self.fitted((), STARTS)
+        while len(fit.shapes) <= min(len(best.shapes) + 1, LIMITS.events):  # two drops may gain together what one alone does not
+            starts = np.stack([fit.noise, QUIET])
+            tries = [self.fitted((*fit.shapes, shape), starts, 1.0) for shape in self.proposals(fit)]
             tries = sorted(tries, key=self.cost)[:2]
             tries = [self.fitted(each.shapes, each.noise) for each in (self.refined(one, len(one.shapes) - 1) for one in tries)]
-            best = min(tries, key=self.cost)
-            if self.cost(best) >= self.cost(fit):
-                break
-            fit = best
+            fit = min(tries, key=self.cost)
+            best = min(best, fit, key=self.cost)
+        fit = best
         while fit.shapes:
             tries = [self.fitted((*fit.shapes[:j], *fit.shapes[j + 1 :]), fit.noise) for j in range(len(fit.shapes))]
             best = min(tries, key=self.cost)
@@ -247,14 +257,15 @@ class Search:
         white, _ = self.whitened(fit.noise, np.column_stack([self.design(others), self.curve]))
         basis = np.linalg.qr(white[:, :-1])[0]
         rest = white[:, -1] - basis @ (basis.T @ white[:, -1])
-        total, n, p = max(float(rest @ rest), self.floor), len(self.x), white.shape[1]
+        total, n, p = float(rest @ rest), len(self.x), white.shape[1]
         centres, weights, u = [], [], np.log(self.x)
 
         def deviances(form: str, centre: np.ndarray, rise: np.ndarray) -> np.ndarray:
             table, _ = self.whitened(fit.noise, columns(form, self.x, centre, rise))
             table = table - basis @ (basis.T @ table)
             gain = (rest @ table) ** 2 / np.maximum(np.einsum("ij,ij->j", table, table), 1e-12)
-            return (n - p) * np.log(np.maximum(total - gain, self.floor) / total)
+            left = np.maximum(total - gain, 0.0) / self.floor
+            return (n - p) * (np.log(np.maximum(left, 1)) + np.minimum(left, 1))
 
         shape = fit.shapes[j]
         spacing = np.interp(np.log(shape.centre), u[1:], np.diff(u))
@@ -302,12 +313,25 @@ class Search:
         fast.sort(key=lambda j: spans[j])
         groups: list[list[int]] = []
         for j in fast:
-            if groups and spans[j][0] - max(spans[k][1] for k in groups[-1]) < LIMITS.records:
+            back = bool(groups) and heights[j] * heights[groups[-1][-1]] < 0  # a spike rests for less than a plateau
+            if groups and spans[j][0] - max(spans[k][1] for k in groups[-1]) < (LIMITS.records if back else 1):
                 groups[-1].append(j)
             else:
                 groups.append([j])
         found = [self.event(fit, heights, group, spans) for group in groups]
-        return tuple(self.counted([event for event in found if event is not None]))
+        found = list(self.counted([event for event in found if event is not None]))
+        spikes = [each for each in self.lone_spikes() if not any(e.start <= each.t <= e.stop for e in found)]
+        return tuple(sorted((*found, *spikes), key=lambda event: event.t))
+
+    def lone_spikes(self) -> Iterator[Transition]:
+        """Single records that stand out by more than the range of the thirty around them: heavy tails have few such."""
+        time, raw = self.raw_time, self.raw
+        away = lone_deviations(time, raw)
+        for i in np.flatnonzero(np.abs(away) >= LIMITS.share * np.ptp(raw)):
+            around = slice(max(0, i - FLUTTER // 2), i + FLUTTER // 2 + 1)
+            if 0 < i < len(raw) - 1 and abs(away[i]) >= np.ptp(raw[around][away[around] == 0]):
+                before, when, after = (float(each) for each in time[i - 1 : i + 2])
+                yield Transition(when, before, after, before, after, float(away[i]), "spike")
 
     def is_fast(self, shape: Shape) -> bool:
         """Not drift: it is faster than a relaxation and than the run, and something rests before it and after it."""
@@ -341,16 +365,21 @@ class Search:
             low, high = self.interval(fit, main)
             when = fit.shapes[main].centre
             if len(group) > 1:
-                after = max(1, int(np.argmax(np.sign(net) * way >= abs(net) / 2)))
-                share = (net / 2 - way[after - 1]) / (way[after] - way[after - 1])
-                moved = self.x[begin + after - 1] + share * (self.x[begin + after] - self.x[begin + after - 1])
-                low, high, when = low * moved / when, high * moved / when, float(moved)
-            before, after = self.records_around(when, when)
-            low, high = min(low, when, self.first[before]), max(high, when, self.last[after])
+                crossed = first_crossing(self.x[begin : end + 1], way, net / 2, net > 0) or when
+                low, high, when = low * crossed / when, high * crossed / when, crossed
+        before, after = self.records_around(when, when)
+        when, low, high = (float(each + self.origin) for each in (when, low, high))
         kind = "spike" if spike else fit.shapes[main].form
-        kind = "sigmoid" if kind in ("relaxation", "decay", "bump") else kind
-        times = (float(each + self.origin) for each in (when, low, high, self.x[begin], self.x[end]))
-        return Transition(*times, amplitude=float(way[top]) if spike else net, kind=kind)
+        kind = "sigmoid" if kind == "relaxation" else kind
+        return Transition(
+            when,
+            float(min(low, when, self.first[before])),
+            float(max(high, when, self.last[after])),
+            float(self.last[begin]),
+            float(self.first[end]),
+            amplitude=float(way[top]) if spike else net,
+            kind=kind,
+        )
 
     def counted(self, events: list[Transition]) -> Iterator[Transition]:
         """Events by the change of the curve itself, where it is large enough."""
@@ -368,8 +397,18 @@ class Search:
                 change = float(inside[np.argmax(np.abs(inside))])
             elif change * event.amplitude < 0:
                 continue
-            if abs(change) >= least:
-                yield replace(event, amplitude=float(change), origin=self.origin)
+            if abs(change) < least:
+                continue
+            if event.kind != "spike":  # where the curve itself is half-way: shapes that do not fit have another middle
+                inside = (self.time >= event.start) & (self.time <= event.stop)
+                half = (
+                    first_crossing(
+                        self.time[inside], self.curve[inside], ((before + after) / 2 - self.unit[0]) / self.unit[1], change > 0
+                    )
+                    or event.t
+                )
+                event = replace(event, low=min(event.low, half), high=max(event.high, half))
+            yield replace(event, amplitude=float(change))
 
     def level(self, begin: float, end: float, late: bool, event: Transition) -> float:
         """The median of a plateau next to an event: of as long a stretch as the event in ln time, and of five records at least."""
@@ -378,7 +417,7 @@ class Search:
             inside = np.array([np.argmin(np.abs(self.raw_time - (event.stop if late else event.start)))])
         start, stop = event.start - self.origin, event.stop - self.origin
         near = self.raw_time[inside] - self.origin
-        near = inside[near <= stop**2 / start] if late else inside[near >= start**2 / stop]
+        near = inside[near <= stop**2 / start * (1 + 1e-9)] if late else inside[near >= start**2 / stop * (1 - 1e-9)]
         few = inside[: LIMITS.records] if late else inside[-LIMITS.records :]
         return 2 * float(np.median(self.raw[near if len(near) > len(few) else few] / 2))
 
@@ -391,15 +430,16 @@ def _solved(white: np.ndarray) -> np.ndarray:
     return np.linalg.solve(correlation, gram[:-1, -1] / scale) / scale
 
 
-def _without_outliers(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
-    """Records that do not stand out alone: a running median of five is within sqrt(3 ln n) standard deviations.
+def lone_deviations(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    """By how much each record that stands out alone differs from the median of the five around it; 0 for all others.
 
-    That is the penalty of a jump, ln n for its height and 2 ln n for its place. The median of what rises or falls is its middle record.
+    It stands out by more than sqrt(3 ln n) standard deviations: the penalty of a jump, ln n for its height and 2 ln n for its
+    place. Of five records that rise or fall the median is the one in the middle.
     """
-    from scipy.ndimage import median_filter
-
-    away = np.abs(curve - median_filter(curve, 5, mode="nearest"))
-    return away <= np.sqrt(3 * np.log(len(curve))) * np.maximum(flutter(time, curve), 1e-300)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(curve, 2, mode="edge"), 5)
+    away = curve - np.median(around, axis=1)
+    out = np.pad(np.abs(away) > np.sqrt(3 * np.log(len(curve))) * flutter(time, curve), 1)
+    return np.where(out[1:-1] & ~out[:-2] & ~out[2:], away, 0.0)
 
 
 def _bin_edges(x: np.ndarray) -> np.ndarray:
