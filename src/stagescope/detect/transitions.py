@@ -159,9 +159,9 @@ class Search:
 
     @cached_property
     def penalty(self) -> np.ndarray:
-        """What a shape of each form has to gain: ln n for its height, 2 ln of the number it was chosen from (extended BIC)."""
-        count = np.bincount(self.dictionary.forms, minlength=6)
-        return np.log(len(self.x)) + 2 * np.log(np.maximum(count * self.curves, 1))
+        """What a shape has to gain (extended BIC): ln n for its height, 2 ln of the forms, and of the shapes of its form, it was one of."""
+        count = np.bincount(self.dictionary.forms, minlength=len(FORMS))
+        return np.log(len(self.x)) + 2 * np.log(np.maximum(count, 1) * len(FORMS) * self.curves)
 
     @cached_property
     def floor(self) -> float:
@@ -218,7 +218,7 @@ class Search:
             total = np.einsum("ij,ij->j", table, table)
             own = total - np.sum((basis.T @ table) ** 2, axis=0)
             gain = np.where(own > 1e-6 * total, (rest @ table) ** 2 / np.maximum(own, 1e-300), 0.0)
-            for form in range(6):
+            for form in range(len(FORMS)):
                 places = np.flatnonzero(self.dictionary.forms == form)
                 if places.size:
                     chosen.add(self.dictionary.shape(int(places[np.argmax(gain[places])])))
