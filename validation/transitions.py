@@ -11,7 +11,7 @@ import numpy as np
 from stagescope.detect.transitions import transitions
 from validation.transition_curves import EVENTS, KINDS, SPIKES, Synthetic, synthetic
 
-FIRST, EACH = int(os.environ.get("FIRST", "70000")), int(os.environ.get("EACH", "40"))
+FIRST, EACH = int(os.environ.get("FIRST", "910000")), int(os.environ.get("EACH", "40"))
 """First seed, and curves of each kind."""
 NEAR = 0.25
 """A transition is true if a planted one lies in its interval, or within this distance in ln time."""

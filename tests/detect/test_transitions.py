@@ -83,7 +83,7 @@ def test_the_suite_of_planted_transitions():
             hits += bool(near)
             covered += any(each.low <= c <= each.high for c in near)
     assert hits >= 0.95 * found
-    assert hits >= 0.7 * real
+    assert hits >= 0.6 * real
     assert covered >= 0.9 * hits
 
 
