@@ -47,7 +47,7 @@ def main() -> bool:
         holds &= kind not in EVENTS or share >= 0.9
     precision, alarm = true / max(reported, 1), spikes / (EACH * len(SPIKES))
     print(
-        f"precision {precision:.3f} of {reported}; spikes called transitions {alarm:.3f}; moved by a shift {shifted} of {len(KINDS)}"
+        f"precision {precision:.3f} of {reported}; spikes as transitions {alarm:.3f}; moved by a shift {shifted} of {len(KINDS)}"
     )
     print(f"{1000 * (time.process_time() - began) / EACH / len(KINDS):.0f} ms of CPU a curve")
     return holds and precision >= 0.97 and alarm <= 0.03 and not shifted

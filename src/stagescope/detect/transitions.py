@@ -1,8 +1,8 @@
 """Events of any curve, with intervals: jump, sigmoid, ramp, spike or drift, decided by likelihood. Knows no paper.
 
 A transition is a fast change between two slower stretches on the clock u = ln(time - origin + length/300). The curve is a
-constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and integrated
-Brownian in u. Power laws, knees, relaxations, drifts and random walks are thereby noise or drift, and have no transition.
+constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and
+integrated Brownian in u. Power laws, knees, relaxations, drifts and random walks are thereby noise or drift, and have no transition.
 """
 
 from collections.abc import Iterator, Sequence
@@ -159,7 +159,7 @@ class Search:
 
     @cached_property
     def penalty(self) -> np.ndarray:
-        """What a shape has to gain (extended BIC): ln n for its height, 2 ln of the forms, and of the shapes of its form, it was one of."""
+        """What a shape has to gain (extended BIC): ln n for its height, 2 ln of the shapes it was chosen from."""
         count = np.bincount(self.dictionary.forms, minlength=len(FORMS))
         return np.log(len(self.x)) + 2 * np.log(np.maximum(count, 1) * len(FORMS) * self.curves)
 
@@ -411,7 +411,7 @@ class Search:
             yield replace(event, amplitude=float(change))
 
     def level(self, begin: float, end: float, late: bool, event: Transition) -> float:
-        """The median of a plateau next to an event: of as long a stretch as the event in ln time, and of five records at least."""
+        """The median of a plateau next to an event: as long as the event in ln time, and at least five records."""
         inside = np.flatnonzero((self.raw_time >= begin) & (self.raw_time <= end))
         if not inside.size:
             inside = np.array([np.argmin(np.abs(self.raw_time - (event.stop if late else event.start)))])
@@ -443,7 +443,7 @@ def lone_deviations(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
 
 
 def _bin_edges(x: np.ndarray) -> np.ndarray:
-    """The first record of each of at most `bins` bins, half of them even in ln x and half in x; all records of a shorter curve."""
+    """The first record of each of at most `bins` bins, half of them even in ln x and half in x; all of a shorter curve."""
     if len(x) <= LIMITS.bins:
         return np.arange(len(x))
     half = LIMITS.bins // 2

@@ -26,7 +26,10 @@ ATTENTION = "attention"
 SEARCHED = ("loss", "repeat_loss", "embedding_rank")
 """Series that are searched for transitions: the loss of a batch, its gradient and the learning rate have none to find."""
 HOW = "fast changes of curves of heads, decided by likelihood"
-_OWN = ("heads", "gate", "rates", "moved", "head_events", "curve_events", "transitions", "free_stages", "stages", "told_stages", "views")
+_OWN = (
+    *("heads", "gate", "rates", "moved", "head_events", "curve_events"),
+    *("transitions", "free_stages", "stages", "told_stages", "views"),
+)
 """Parts that do not depend on a control."""
 
 
