@@ -64,8 +64,8 @@ class Transition:
     """One fast change of a curve.
 
     `t` is when half of it is over, `low` to `high` its 95 % interval. It lasts from `start` to `stop`, and `amplitude` is the
-    change of the curve from the plateau before to that after. `kind` is `jump` (between two records), `sigmoid`, `ramp` or `spike`: that
-    recovers, and `t` is its top. `origin` is where the clock of the search begins.
+    change of the curve from the plateau before to that after. `kind` is `jump` (between two records), `sigmoid`, `ramp` or
+    `spike`: that recovers, and `t` is its top. `origin` is where the clock of the search begins.
 
     Examples:
         >>> time = np.geomspace(1, 1000, 200)

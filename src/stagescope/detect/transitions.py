@@ -2,7 +2,7 @@
 
 A transition is a fast change between two slower stretches on the clock u = ln(time - origin + length/300). The curve is a
 constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and
-integrated Brownian in u. Power laws, knees, relaxations, drifts and random walks are thereby noise or drift, and have no transition.
+integrated Brownian in u. Power laws, knees, relaxations, drifts and walks are thereby noise or drift, and have no transition.
 """
 
 from collections.abc import Iterator, Sequence
@@ -171,10 +171,10 @@ class Search:
         """
         return len(self.x) * max(LIMITS.share / 4 * float(np.ptp(self.curve)), 1e-12) ** 2
 
-    def whitened(self, noise: np.ndarray, table: np.ndarray, size: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    def whitened(self, noise: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, float]:
         natural = np.array([np.tanh(noise[0]), np.exp(noise[1]), np.exp(noise[2])])
         out = np.empty_like(table)
-        logs = whiten(np.ascontiguousarray(table), *self.gaps, self.size if size is None else size, natural, out)
+        logs = whiten(np.ascontiguousarray(table), *self.gaps, self.size, natural, out)
         return out, logs
 
     def design(self, shapes: Sequence[Shape]) -> np.ndarray:
