@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves, thinned
-from stagescope.detect.transitions import RULES, transitions
+from stagescope.detect.plateaus import LIMITS, curve_notes, loss_stages, read_curves, thinned
+from stagescope.detect.transitions import LIMITS as SEARCH
+from stagescope.detect.transitions import curve_events, transitions
 
 STEPS = np.unique(np.concatenate([np.round(np.geomspace(1, 10_000, 150)), np.linspace(0, 10_000, 60).round()]))
 WIDTH = 0.1
@@ -21,7 +22,7 @@ def planted(*centres: float, height: float = 1.0, noise: float = 0.01, seed: int
 
 def stages(loss: np.ndarray | None, time: np.ndarray = STEPS, status: str = "finished"):
     good = loss is not None and status == "finished"
-    found = tuple(("loss", each) for each in curve_transitions(time, loss)) if good else ()
+    found = tuple(("loss", each) for each in curve_events(time, loss)) if good else ()
     return loss_stages(status, "step", time, loss, found, {})
 
 
@@ -51,7 +52,7 @@ def test_plateaus_and_transitions_take_turns_from_the_first_record_to_the_last()
         (np.full(200, 2.0), "no transition", 200),
         (np.geomspace(1, 0.1, 200), "no transition", 200),
         (np.full(200, np.nan), "whole run", 0),
-        (np.arange(RULES.fewest - 1.0), "whole run", RULES.fewest - 1),
+        (np.arange(SEARCH.fewest - 1.0), "whole run", SEARCH.fewest - 1),
         (np.ones(1), "whole run", 1),
     ],
 )
@@ -69,7 +70,7 @@ def test_a_fall_that_begins_with_the_first_record_is_said_to():
     assert stage.name == "no transition"
     assert "95% of that by step = 30: a change that begins with the first record is no transition" in stage.evidence
     (even,) = stages(3.2 + 1.35 * np.exp(-time / 600), time)
-    assert "fast beside the rest of the run" in even.evidence
+    assert "faster than the rest of the run" in even.evidence
     assert "first record" not in even.evidence
 
 
@@ -90,8 +91,8 @@ def test_a_loss_that_rises_has_transitions_too():
 @given(power=st.integers(-250, 250))
 def test_the_unit_of_a_curve_does_not_matter(power):
     """Also where squares of its numbers overflow or vanish."""
-    (plain,) = curve_transitions(STEPS, planted(500))
-    (found,) = curve_transitions(STEPS, planted(500) * 10.0**power)
+    (plain,) = transitions(STEPS, planted(500))
+    (found,) = transitions(STEPS, planted(500) * 10.0**power)
     assert (found.t, found.low, found.high) == pytest.approx((plain.t, plain.low, plain.high), rel=1e-3)
     assert found.amplitude == pytest.approx(plain.amplitude * 10.0**power, rel=1e-3)
 
@@ -99,7 +100,7 @@ def test_the_unit_of_a_curve_does_not_matter(power):
 def test_records_that_are_not_finite_are_left_out_and_counted():
     loss = planted(500)
     loss[[3, 50, -1]] = np.nan, np.inf, -np.inf
-    (found,) = curve_transitions(STEPS, loss)
+    (found,) = transitions(STEPS, loss)
     assert found.low <= 500 <= found.high
     assert curve_notes("step", STEPS, {"loss": loss})["loss"].startswith(f"3 of {len(STEPS)} records are not finite")
 
@@ -108,26 +109,31 @@ def test_an_interval_holds_the_records_around_it():
     """A jump between two records may have been anywhere between them."""
     time = np.arange(0.0, 3000.0, 50.0)
     loss = np.where(time < 1020, 2.0, 1.0) + 1e-4 * np.random.default_rng(0).normal(size=len(time))
-    (found,) = curve_transitions(time, loss)
+    (found,) = transitions(time, loss)
     assert found.low <= 1000 < 1050 <= found.high
 
 
-def test_long_curves_are_thinned_without_averaging():
+def test_long_curves_are_averaged_in_bins():
     time = np.arange(50_000.0)
-    chosen = thinned(time, LIMITS.records)
-    assert len(chosen) <= LIMITS.records + 2
-    assert chosen[0] == 0
-    assert chosen[-1] == len(time) - 1
-    assert np.all(np.diff(chosen) > 0)
-    (found,) = curve_transitions(time, planted(9000, noise=0.02, time=time))
+    (found,) = transitions(time, planted(9000, noise=0.02, time=time))
     assert found.low <= 9000 <= found.high
-    assert "50,000 records were fitted" in curve_notes("step", time, {"loss": time})["loss"]
+    assert "50,000 records were averaged" in curve_notes("step", time, {"loss": time})["loss"]
 
 
-def test_short_curves_are_read_as_the_detector_reads_them():
-    loss = planted(300)
-    (plain,), (found,) = transitions(STEPS, loss), curve_transitions(STEPS, loss)
-    assert (found.t, found.width, found.amplitude) == (plain.t, plain.width, plain.amplitude)
+def test_places_of_few_records_are_even_in_time_and_in_ln_time():
+    chosen = thinned(np.arange(50_000.0), 600)
+    assert len(chosen) <= 602
+    assert (chosen[0], chosen[-1]) == (0, 49_999)
+    assert np.all(np.diff(chosen) > 0)
+
+
+def test_a_spike_is_a_stage_of_its_own():
+    loss = planted(300) + 1.5 * np.where(STEPS >= 3000, np.exp(-(STEPS - 3000) / 300), 0)
+    found = stages(loss)
+    assert [stage.name for stage in found] == ["plateau 1", "transition 1", "plateau 2", "spike 1", "plateau 3"]
+    assert set(found.events) == {"transition 1", "spike 1"}
+    assert [event.kind for _, event in found.transitions] != ["spike"]
+    assert len(found.transitions) == 1
 
 
 def test_which_series_are_curves():
@@ -136,7 +142,7 @@ def test_which_series_are_curves():
     assert read_curves("tokens", series) == ["loss", "entropy"]
 
 
-def test_records_far_from_zero_are_said_to_show_nothing():
+def test_an_estimated_origin_is_said():
     time = 1e6 + np.arange(100.0)
     assert "step" in curve_notes("step", time, {"loss": np.zeros(100)})
     assert "step" not in curve_notes("step", time - 1e6, {"loss": np.zeros(100)})

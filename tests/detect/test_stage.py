@@ -39,7 +39,7 @@ def test_events_without_estimates_are_reached_or_not():
 
 
 def test_a_copy_with_transitions_keeps_the_events():
-    found = replace(made(), transitions=(("loss", Transition(1.0, 0.5, 1.5, 0.1, -2.0)),))
+    found = replace(made(), transitions=(("loss", Transition(1.0, 0.5, 1.5, 0.4, 1.6, -2.0)),))
     assert found.estimates == EVENTS
     assert found.json()["transitions"] == [{"curve": "loss", "t": 1.0, "low": 0.5, "high": 1.5, "width": 0.1, "amplitude": -2.0}]
 

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.detect.noise_kernel import deviance
-from stagescope.detect.transitions import transitions
+from stagescope.detect.shapes import FORMS, Shape
+from stagescope.detect.transitions import curve_events, transitions
 from tests.detect.curves import NULLS, null, planted
+from validation.transition_curves import SPIKES, synthetic
 
 
 def sigmoid(step, centre, width, height):
@@ -21,7 +23,7 @@ def logged(frames=200, last=10_000):
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.floats(0.2, 0.95), st.floats(0, 200), st.floats(0, 200), st.integers(0, 10**6))
+@given(st.floats(0.2, 0.95), st.floats(1e-4, 200), st.floats(1e-4, 200), st.integers(0, 10**6))
 def test_the_likelihood_is_that_of_the_dense_covariance(rho, brownian, bend, seed):
     """The filter is linear in the records; the definition is a Cholesky factor of the whole covariance."""
     rng = np.random.default_rng(seed)
@@ -30,16 +32,18 @@ def test_the_likelihood_is_that_of_the_dense_covariance(rho, brownian, bend, see
     u = np.log(s + 1 / 300)
     v, y = u - u[0], rng.normal(size=n)
     low, high = np.minimum.outer(v, v), np.maximum.outer(v, v)
-    cov = rho ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    size = rng.uniform(0.5, 2, n)
+    cov = np.outer(size, size) * rho ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     cov = cov + brownian * np.minimum.outer(s - s[0], s - s[0]) + bend * (low**2 * high / 2 - low**3 / 6)
     design = np.column_stack([np.ones(n), v, 1 / (1 + np.exp(-(u - u[12]) / 0.1))])
     root = np.linalg.cholesky(cov)
     white, columns = np.linalg.solve(root, y), np.linalg.solve(root, design)
     rest = white - columns @ np.linalg.lstsq(columns, white, rcond=None)[0]
-    wanted = n * np.log(rest @ rest / n) + 2 * np.log(np.diag(root)).sum()
+    wanted = (n - 3) * (np.log(rest @ rest / n) + 1) + 2 * np.log(np.diag(root)).sum()
     ds, du = np.diff(s, prepend=s[0]), np.diff(u, prepend=u[0])
-    noise = np.array([rho, brownian, bend])
-    found = deviance(y, u, ds, du, noise, u[12:13].copy(), np.array([0.1]), np.empty((n, 4)), np.zeros(3))
+    noise = np.array([np.arctanh(rho), np.log(brownian), np.log(bend)])
+    table = np.column_stack([design, y])
+    found = deviance(table, ds, du, size, noise, 1e-300, np.empty_like(table))
     assert found == pytest.approx(wanted, rel=1e-8, abs=1e-8)
 
 
@@ -79,7 +83,7 @@ def test_the_suite_of_planted_transitions():
             hits += bool(near)
             covered += any(each.low <= c <= each.high for c in near)
     assert hits >= 0.95 * found
-    assert hits >= 0.7 * real
+    assert hits >= 0.6 * real
     assert covered >= 0.9 * hits
 
 
@@ -95,6 +99,65 @@ def test_units_do_not_matter(seed, log_scale, shift, log_time):
         assert b.amplitude / 10**log_scale == pytest.approx(a.amplitude, rel=1e-2)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_shape_is_half_over_at_its_centre_and_rises_from_15_to_85_percent(form):
+    x = np.linspace(0.5, 40, 400_001)
+    curve = Shape(form, 5.0, 0.4).on(x)
+    if form in ("decay", "bump"):
+        assert curve.max() == pytest.approx(1, abs=1e-3)
+        assert x[np.argmax(curve)] == pytest.approx(5, abs=1e-3)
+        return
+    assert np.interp(5.0, x, curve) == pytest.approx(0.5, abs=0.01 if form != "jump" else 0.5)
+    low, high = (x[np.argmax(curve >= level)] for level in (0.15, 0.85))
+    if form == "jump":
+        assert high - low < 1e-3
+    elif form == "sigmoid":
+        assert np.log(high / low) == pytest.approx(0.4, abs=1e-3)
+    else:
+        assert high - low == pytest.approx(10 * np.sinh(0.2), abs=1e-2)
+
+
+@pytest.mark.parametrize("shift", [1e5, -1e5])
+def test_the_origin_of_the_clock_does_not_matter(shift):
+    for seed in range(3):
+        curve = synthetic("sigmoid", seed)
+        time = curve.time / curve.time[-1] * 1000
+        for one, other in zip(transitions(time, curve.curve), transitions(time + shift, curve.curve), strict=True):
+            assert (other.t - shift, other.low - shift, other.high - shift) == pytest.approx((one.t, one.low, one.high), abs=1e-3)
+            assert other.amplitude == pytest.approx(one.amplitude, rel=1e-6)
+
+
+def test_an_origin_can_be_given():
+    step = logged()[5:]
+    curve = 1 - sigmoid(step, 500, 0.1, 1.0)
+    (found,) = transitions(step, curve, origin=0)
+    assert found.low <= 500 <= found.high
+    with pytest.raises(ss.InputError, match="origin 700000 is later"):
+        transitions(step, curve, origin=7e5)
+
+
+@pytest.mark.parametrize("kind", SPIKES)
+def test_spikes_are_no_transitions(kind):
+    assert sum(bool(transitions(curve.time, curve.curve)) for curve in (synthetic(kind, seed) for seed in range(200, 206))) <= 1
+
+
+def test_a_spike_has_its_name_and_its_top():
+    time = np.linspace(0, 1000, 400)
+    curve = 1 + 2 * np.where(time > 500, np.exp(-(time - 500) / 30), 0) + 0.01 * np.random.default_rng(0).normal(size=400)
+    (found,) = curve_events(time, curve)
+    assert found.kind == "spike"
+    assert found.low <= 501 <= found.high
+    assert found.amplitude == pytest.approx(2, abs=0.2)
+    assert transitions(time, curve) == ()
+
+
+def test_a_jump_lies_between_two_records():
+    time = np.arange(0.0, 3000.0, 50.0)
+    (found,) = transitions(time, np.where(time < 1020, 2.0, 1.0) + 0.01 * np.random.default_rng(0).normal(size=len(time)))
+    assert found.kind == "jump"
+    assert (found.low, found.high) == (1000, 1050)
+
+
 def test_records_that_are_not_finite_are_left_out():
     step = logged()
     curve = 1 - sigmoid(step, 500, 0.1, 1.0)
@@ -108,9 +171,7 @@ def test_nothing_to_see(curve):
     assert transitions(np.arange(float(len(curve))), curve) == ()
 
 
-@pytest.mark.parametrize(
-    ("time", "curve"), [([0, 1, 1], [1, 2, 3]), ([-1, 0, 1], [1, 2, 3]), ([0, 1], [1, 2, 3]), ([[0, 1]], [[1, 2]])]
-)
+@pytest.mark.parametrize(("time", "curve"), [([0, 1, 1], [1, 2, 3]), ([0, 1], [1, 2, 3]), ([[0, 1]], [[1, 2]])])
 def test_bad_input(time, curve):
     with pytest.raises(ss.InputError, match="rising times"):
         transitions(np.array(time), np.array(curve))

@@ -8,7 +8,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.detect import plateaus
+from stagescope.detect.transitions import LIMITS
 from stagescope.papers import reading as readings
 from stagescope.runs.run import Arrays
 from stagescope.sweeping.worker import _events
@@ -43,7 +43,7 @@ def test_the_answer_is_stable(own, tmp_path, capsys):
     assert set(found) == {"status", "clock", "events", "intervals", "states", "stages", "transitions", "notes"}
     assert set(found["events"]) == set(found["intervals"]) == set(found["states"]) == {"transition 1", "transition 2"}
     for name, row in zip(found["events"], found["transitions"], strict=True):
-        assert set(row) == {"curve", "t", "low", "high", "width", "amplitude"}
+        assert set(row) == {"curve", "t", "low", "high", "start", "stop", "amplitude", "kind", "origin"}
         assert row["t"] == found["events"][name]
         assert [row["low"], row["high"]] == found["intervals"][name]
 
@@ -69,7 +69,7 @@ def test_a_sweep_does_not_pay_for_transitions(monkeypatch):
         raise AssertionError("searched")
 
     run = replace(small("token"), memo={})
-    monkeypatch.setattr(readings, "curve_transitions", refuse)
+    monkeypatch.setattr(readings, "curve_events", refuse)
     assert _events(run)["stages"]
     with pytest.raises(AssertionError, match="searched"):
         ss.stages(run)
@@ -89,7 +89,7 @@ def test_a_run_without_a_frame_says_so(own):
         ss.stages(own.only(np.array([], dtype=int)))
 
 
-@pytest.mark.parametrize("frames", [1, 2, 3, plateaus.RULES.fewest])
+@pytest.mark.parametrize("frames", [1, 2, 3, LIMITS.fewest])
 def test_few_records(own, frames):
     few = own.only(np.unique(np.linspace(0, own.frames - 1, frames).astype(int)))
     assert len(ss.stages(few)) == 1

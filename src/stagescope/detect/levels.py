@@ -12,7 +12,6 @@ import numpy as np
 
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.stage import Event
-from stagescope.detect.transitions import PEAKS, local_slopes
 from stagescope.errors import InputError
 
 
@@ -33,6 +32,13 @@ class PlateauThresholds:
     errors: float = 5.0
     """Standard errors by which the fall must be slower on a plateau than on both sides. A valley is the least of some fifty
     independent slopes, at five bandwidths: 5 keeps the chance of one in pure noise below 1e-3."""
+
+    bandwidths: tuple[float, ...] = (0.06, 0.1, 0.16, 0.25, 0.4)
+    """Of the slope, in ln time: from half the narrowest transition to the widest."""
+    ratio: float = 1.3
+    """Times by which the fall must be slower on a plateau than on both sides."""
+    records: int = 5
+    """Records that carry weight, or the slope is not evaluated."""
 
 
 PLATEAU = PlateauThresholds()
@@ -158,7 +164,7 @@ def valley(time: np.ndarray, loss: np.ndarray, when: tuple[float | None, ...], j
     first = ends[j - 2] if j > 1 else None
     last = ends[j + 1] if j + 1 < len(ends) else None
     reach = (logs >= (-np.inf if first is None else first)) & (logs <= (np.inf if last is None else last))
-    for h in PEAKS.bandwidths:
+    for h in PLATEAU.bandwidths:
         if np.ptp(logs[reach]) < 3 * h:
             break
         grid, slope, error = local_slopes(logs[reach], loss[reach], h)
@@ -171,12 +177,30 @@ def valley(time: np.ndarray, loss: np.ndarray, when: tuple[float | None, ...], j
     return False
 
 
+def local_slopes(u: np.ndarray, curve: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Local-linear slopes and their standard errors with Gaussian weights, on a grid of spacing h/3."""
+    grid = np.arange(u[0], u[-1] + h / 6, h / 3)
+    weight = np.exp(-0.5 * ((grid[:, None] - u[None, :]) / h) ** 2)
+    enough = (weight > 0.1).sum(axis=1) >= PLATEAU.records
+    grid, weight = grid[enough], weight[enough]
+    total = weight.sum(axis=1)
+    off = u[None, :] - (weight @ u / total)[:, None]
+    moment = (weight * off**2).sum(axis=1)
+    slope = (weight * off * curve[None, :]).sum(axis=1) / moment
+    rest = curve[None, :] - (weight @ curve / total)[:, None] - slope[:, None] * off
+    size = total**2 / (weight**2).sum(axis=1)
+    variance = (weight * rest**2).sum(axis=1) / total * size / np.maximum(size - 2, 1)
+    return grid, slope, np.sqrt(variance * (weight**2 * off**2).sum(axis=1)) / moment
+
+
 def _steeper(fall: np.ndarray, error: np.ndarray, low: int, side: slice) -> bool:
     if not fall[side].size:
         return False
     top = int(np.argmax(fall[side])) + (side.start or 0)
     apart = fall[top] - fall[low]
-    return bool(fall[top] >= PEAKS.ratio * fall[low] and apart >= PLATEAU.errors * np.hypot(error[top], error[low]) and apart > 0)
+    return bool(
+        fall[top] >= PLATEAU.ratio * fall[low] and apart >= PLATEAU.errors * np.hypot(error[top], error[low]) and apart > 0
+    )
 
 
 def _steps(levels: np.ndarray) -> list[tuple[float, float]]:

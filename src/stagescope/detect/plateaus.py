@@ -1,33 +1,29 @@
 """Stages of any run: the transitions of its curves, and the plateaus of its loss between them. Knows no paper."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from stagescope.detect.events import around
 from stagescope.detect.stage import BROKEN, Event, Stage, Stages, Transition
-from stagescope.detect.transitions import RULES, Rules, transitions
+from stagescope.detect.transitions import LIMITS as SEARCH
+from stagescope.detect.transitions import record_origin
 
 Named = tuple[tuple[str, Transition], ...]
-"""Transitions with the names of their curves."""
+"""Transitions and spikes with the names of their curves."""
 NOT_READ = ("t", "step", "speed")
 """Series that every run may have and that are no curves of interest: clocks, and the speed, which the loss repeats."""
-HOW = "a fast change of the loss between two slower stretches, decided by likelihood"
+HOW = ("a fast change of the loss between two slower stretches, decided by likelihood", "the top of a change that recovers")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is read of a run, and where a transition begins and ends."""
+    """What is read of a run."""
 
-    half: float = 3.53 / 2  # widths from the centre: a logistic step goes from 15 % to 85 % in 3.53 of them
-    records: int = 600  # of a curve that are fitted; the detector's recall is level from 59 records on (.74, at 147 .75)
-    curves: int = 24  # a curve of 600 records takes up to .3 s
-    span: float = 1.0  # least range of the clock ln(time + last/300); in less, the widest transition that counts has no sides
+    curves: int = 24  # a curve of 300 bins takes up to .3 s
     jump: float = 1 / 3  # share of a curve's range between two records from which a note says so
     beginning: float = 0.05  # share of a run's length that is its beginning
     early: float = 0.5  # share of the way of a loss in it from which the sentence on the run says so
-    large: float = 1e100  # numbers beyond, or below its inverse, are scaled: their squares are no numbers
 
 
 LIMITS = Limits()
@@ -37,23 +33,6 @@ def read_curves(clock: str, series: Mapping[str, np.ndarray]) -> list[str]:
     """The series that are curves: one number a record, the loss first; no clock, no speed."""
     found = [name for name, values in series.items() if values.ndim == 1 and name not in (*NOT_READ, clock)]
     return sorted(found, key=lambda name: name != "loss")
-
-
-def curve_transitions(time: np.ndarray, curve: np.ndarray, rules: Rules = RULES) -> tuple[Transition, ...]:
-    """The transitions of one recorded curve; an interval is at least as wide as the records around it."""
-    good = np.isfinite(curve)
-    time, curve = time[good], curve[good].astype(float)
-    chosen = thinned(time, LIMITS.records)
-    time, curve = time[chosen], curve[chosen]
-    size = float(np.max(np.abs(curve), initial=0.0))
-    scale = size if size and not 1 / LIMITS.large < size < LIMITS.large else 1.0
-    found = transitions(time, curve / scale, rules)
-    return tuple(_widened(replace(each, amplitude=each.amplitude * scale), time) for each in found)
-
-
-def _widened(found: Transition, time: np.ndarray) -> Transition:
-    before, after = around(time, found.t)
-    return replace(found, low=min(found.low, before), high=max(found.high, after))
 
 
 def thinned(time: np.ndarray, most: int) -> np.ndarray:
@@ -73,24 +52,23 @@ def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray]) 
     for name in names[: LIMITS.curves]:
         good = np.isfinite(series[name])
         said = [] if good.all() else [f"{(~good).sum():,} of {len(time):,} records are not finite and were left out"]
-        if good.sum() > LIMITS.records:
-            said.append(f"{len(thinned(time[good], LIMITS.records)):,} of {good.sum():,} records were fitted")
+        if good.sum() > SEARCH.bins:
+            said.append(f"{good.sum():,} records were averaged in at most {SEARCH.bins} bins")
         said.extend(_jump(clock, time[good], series[name][good].astype(float)))
         if said:
             notes[name] = "; ".join(said)
     if len(names) > LIMITS.curves:
         notes["curves"] = f"{LIMITS.curves} of {len(names):,} curves were searched for transitions, in the order recorded"
-    if len(time) >= RULES.fewest and np.log((time[-1] + time[-1] / 300) / (time[0] + time[-1] / 300)) < LIMITS.span:
+    if len(time) > 1 and record_origin(time) > SEARCH.early * (time[-1] - time[0]):
         notes[clock] = (
-            f"the records begin at {clock} = {time[0]:.5g} of {time[-1]:.5g}: on the clock ln {clock} they are too near to each"
-            f" other to show a transition; count {clock} from the first record"
+            f"transitions are searched for on the clock ln({clock} - {record_origin(time):.5g}), from before the first record"
         )
     return notes
 
 
 def _jump(clock: str, time: np.ndarray, curve: np.ndarray) -> Iterator[str]:
     """Where most of a curve's way lies between two records: what happens there is not seen."""
-    if len(curve) < RULES.fewest or not np.ptp(curve / 2):
+    if len(curve) < SEARCH.fewest or not np.ptp(curve / 2):
         return
     share = np.abs(np.diff(curve / 2)) / np.ptp(curve / 2)  # halves: a range may be too large for a number
     at = int(np.argmax(share))
@@ -105,10 +83,14 @@ def loss_stages(
     status: str, clock: str, time: np.ndarray, loss: np.ndarray | None, found: Named, notes: Mapping[str, str]
 ) -> Stages:
     """Stages of a run by its loss alone: plateaus and the transitions between them, or one stage that says why there are none."""
-    steps = [each for name, each in found if name == "loss"]
-    estimates = {f"transition {k}": Event(each.t, each.low, each.high, how=HOW) for k, each in enumerate(steps, 1)}
-    stages = tuple(_between(time, loss, steps)) if loss is not None and steps else (_single(status, clock, time, loss),)
-    return replace(Stages.of(status, clock, estimates, stages, notes), transitions=found)
+    events = {}
+    for kind, of_kind in (("transition", False), ("spike", True)):
+        of_loss = [event for name, event in found if name == "loss" and (event.kind == "spike") == of_kind]
+        events |= {f"{kind} {k}": event for k, event in enumerate(of_loss, 1)}
+    estimates = {name: Event(event.t, event.low, event.high, how=HOW[event.kind == "spike"]) for name, event in events.items()}
+    stages = tuple(_between(time, loss, events)) if loss is not None and events else (_single(status, clock, time, loss),)
+    listed = tuple((name, event) for name, event in found if event.kind != "spike")
+    return replace(Stages.of(status, clock, estimates, stages, notes), transitions=listed)
 
 
 def _single(status: str, clock: str, time: np.ndarray, loss: np.ndarray | None) -> Stage:
@@ -120,19 +102,19 @@ def _single(status: str, clock: str, time: np.ndarray, loss: np.ndarray | None) 
         facts = {"records": len(good), **_ends(good)}
         if status in BROKEN:
             said = f"The run {status}: its loss is not searched for transitions."
-        elif len(good) < RULES.fewest:
+        elif len(good) < SEARCH.fewest:
             records = f"{len(good)} record{'' if len(good) == 1 else 's'} of the loss"
-            said = f"{records}: transitions are searched for in {RULES.fewest} or more."
+            said = f"{records}: transitions are searched for in {SEARCH.fewest} or more."
         elif good.min() == good.max():
             name, said = "no transition", f"The loss is {good[0]:.4g} at every record."
         else:
             name, moved = "no transition", f"The loss goes from {good[0]:.4g} to {good[-1]:.4g}"
             until, share = _beginning(time[np.isfinite(loss)], good)
-            said = f"{moved} without a change that is fast beside the rest of the run."
+            said = f"{moved} without a change faster than the rest of the run."
             if share >= LIMITS.early:
                 rule = "a change that begins with the first record is no transition, as nothing rests before it"
                 said = (
-                    f"{moved}, {share:.0%} of that by {clock} = {until:.5g}: {rule}. Later changes are not fast beside the rest."
+                    f"{moved}, {share:.0%} of that by {clock} = {until:.5g}: {rule}. Later changes are not faster than the rest."
                 )
                 facts["early"] = share
     return Stage(name, float(time[0]), None, said, facts=facts)
@@ -150,31 +132,19 @@ def _ends(values: np.ndarray) -> dict[str, float | None]:
     return {"loss_first": first, "loss_last": last}
 
 
-def _between(time: np.ndarray, loss: np.ndarray, steps: list[Transition]) -> Iterator[Stage]:
-    """Plateau, transition, plateau, ... from the first record to the last."""
-    begin = float(time[0])
-    for k, (step, (start, stop)) in enumerate(zip(steps, transition_spans(time, steps), strict=True), 1):
-        if start > begin:
-            yield _plateau(f"plateau {k}", begin, start, time, loss)
-        facts = {"t": step.t, "low": step.low, "high": step.high, "width": step.width, "amplitude": step.amplitude}
-        way = "falls" if step.amplitude < 0 else "rises"
-        said = f"The loss {way} by {abs(step.amplitude):.4g}; half of it at {step.t:.5g} [{step.low:.5g}, {step.high:.5g}]."
-        yield Stage(f"transition {k}", start, stop, said, facts=facts)
-        begin = stop
-    yield replace(_plateau(f"plateau {len(steps) + 1}", begin, float(time[-1]), time, loss), stop=None)
-
-
-def transition_spans(time: np.ndarray, steps: list[Transition]) -> list[tuple[float, float]]:
-    """From where to where each transition lasts on the clock u; where two would overlap, they share by their widths."""
-    last = float(time[-1])
-    centres, widths = np.log([step.t + last / 300 for step in steps]), np.array([step.width for step in steps])
-    low, high = centres - LIMITS.half * widths, centres + LIMITS.half * widths
-    for i in range(len(steps) - 1):
-        if high[i] > low[i + 1]:
-            share = widths[i] / (widths[i] + widths[i + 1])
-            high[i] = low[i + 1] = centres[i] + share * (centres[i + 1] - centres[i])
-    ends = np.clip(np.exp(np.stack([low, high], axis=1)) - last / 300, time[0], last)
-    return [(float(start), float(stop)) for start, stop in ends]
+def _between(time: np.ndarray, loss: np.ndarray, events: Mapping[str, Transition]) -> Iterator[Stage]:
+    """Plateau, transition or spike, plateau, ... from the first record to the last."""
+    begin, plateaus = float(time[0]), 1
+    for name, event in sorted(events.items(), key=lambda item: item[1].start):
+        if event.start > begin:
+            yield _plateau(f"plateau {plateaus}", begin, event.start, time, loss)
+            plateaus += 1
+        way = "falls" if event.amplitude < 0 else "rises"
+        middle = " and recovers; its top is" if event.kind == "spike" else "; half of it"
+        said = f"The loss {way} by {abs(event.amplitude):.4g}{middle} at {event.t:.5g} [{event.low:.5g}, {event.high:.5g}]."
+        yield Stage(name, event.start, event.stop, said, facts=asdict(event))
+        begin = event.stop
+    yield replace(_plateau(f"plateau {plateaus}", begin, float(time[-1]), time, loss), stop=None)
 
 
 def _plateau(name: str, start: float, stop: float, time: np.ndarray, loss: np.ndarray) -> Stage:

@@ -63,7 +63,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Transition:
-    """One fast change of a curve: its time with an interval, its width in ln time, and by how much the curve changed.
+    """One fast change of a curve.
+
+    `t` is when half of it is over, `low` to `high` its 95 % interval. It lasts from `start` to `stop`, and `amplitude` is the
+    change of the curve from the plateau before to that after. `kind` is `jump` (between two records), `sigmoid`, `ramp` or
+    `spike`: that recovers, and `t` is its top. `origin` is where the clock of the search begins.
 
     Examples:
         >>> time = np.geomspace(1, 1000, 200)
@@ -75,8 +79,11 @@ class Transition:
     t: float
     low: float
     high: float
-    width: float
+    start: float
+    stop: float
     amplitude: float
+    kind: str = "sigmoid"
+    origin: float = 0.0
 
 
 @dataclass(frozen=True)

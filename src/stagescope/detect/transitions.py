@@ -1,284 +1,451 @@
-"""Transitions of any curve, with intervals: proposed by slope, decided by likelihood. Knows no paper.
+"""Events of any curve, with intervals: jump, sigmoid, ramp, spike or drift, decided by likelihood. Knows no paper.
 
-A transition is a fast change between two slower stretches on the clock u = ln(time + last/300). The curve is a constant, a
-slope in u and logistic steps; what is left is noise, correlated between records, Brownian in time and integrated Brownian in
-u. Power laws, knees, relaxations, drifts and random walks are thereby noise or background, and have no transition.
+A transition is a fast change between two slower stretches on the clock u = ln(time - origin + length/300). The curve is a
+constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and
+integrated Brownian in u. Power laws, knees, relaxations, drifts and walks are thereby noise or drift, and have no transition.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from stagescope.detect.noise_kernel import climb, deviance, natural, search
+from stagescope.detect.events import first_crossing
+from stagescope.detect.noise import FLUTTER, flutter
+from stagescope.detect.noise_kernel import deviance, search, whiten
+from stagescope.detect.shapes import FORMS, LONGEST, STEPS, Dictionary, Shape, columns
 from stagescope.detect.stage import Transition
 from stagescope.errors import InputError
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """A peak of the slope: where it is, at which bandwidth it was seen, and by how many standard errors it stands out."""
+class Limits:
+    """What is searched for, and what counts."""
 
-    centre: float
-    bandwidth: float
-    excess: float
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """What makes a peak of the slope a proposal. The likelihood decides later: these only keep the number of fits small."""
-
-    bandwidths: tuple[float, ...] = (0.06, 0.1, 0.16, 0.25, 0.4)  # in ln time: half the narrowest to twice the widest transition
-    errors: float = 2.5  # standard errors above the lowest slope on each side
-    ratio: float = 1.3  # times the lowest slope on each side
-    spreads: float = 1.5  # robust standard deviations from the median slope
-    records: int = 5  # records that carry weight, or the slope is not evaluated
-    apart: float = 0.12  # proposals nearer than this are one
-    most: int = 8
+    share: float = 0.05  # least change, of the curve's range
+    fewest: int = 15  # records; fewer carry no transition: two plateaus of five and a change of as many
+    records: int = 5  # of a plateau: a median that two outliers do not move
+    bins: int = 300  # a longer curve is averaged in as many bins, half even in u and half in time
+    early: float = 1 / 300  # of a run's length is its beginning, in which the clock is even: the least that 300 records resolve
+    events: int = 12  # of a curve; each costs a search
 
 
-PEAKS = Peaks()
+LIMITS = Limits()
+QUIET = np.array([0.0, -12.0, -12.0])
+"""White noise alone, as (atanh rho, ln Brownian, ln bend)."""
+WALKS = ((-12.0, -12.0), (0.0, -12.0), (5.0, -12.0), (-12.0, 0.0), (-12.0, 4.0), (-12.0, 8.0), (3.0, 6.0))
+STARTS = np.array([(rho, *walk) for rho in (0.0, 0.7) for walk in WALKS])
+"""Noise from which its search starts."""
 
 
-def proposals(u: np.ndarray, curve: np.ndarray) -> list[Proposal]:
-    """Peaks of |d curve/du|, those that stand out most first."""
-    found = [peak for h in PEAKS.bandwidths for peak in _peaks(*local_slopes(u, curve, h), h)]
-    kept: list[Proposal] = []
-    for peak in sorted(found, key=lambda each: -each.excess):
-        if all(abs(peak.centre - other.centre) > max(PEAKS.apart, min(peak.bandwidth, other.bandwidth)) for other in kept):
-            kept.append(peak)
-    return kept[: PEAKS.most]
+def record_origin(time: np.ndarray) -> float:
+    """Where the clock of a curve begins unless it is given: one gap before the first record."""
+    return float(2 * time[0] - time[1]) if len(time) > 1 else 0.0
 
 
-def local_slopes(u: np.ndarray, curve: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Local-linear slopes and their standard errors with Gaussian weights, on a grid of spacing h/3."""
-    grid = np.arange(u[0], u[-1] + h / 6, h / 3)
-    weight = np.exp(-0.5 * ((grid[:, None] - u[None, :]) / h) ** 2)
-    enough = (weight > 0.1).sum(axis=1) >= PEAKS.records
-    grid, weight = grid[enough], weight[enough]
-    total = weight.sum(axis=1)
-    off = u[None, :] - (weight @ u / total)[:, None]
-    moment = (weight * off**2).sum(axis=1)
-    slope = (weight * off * curve[None, :]).sum(axis=1) / moment
-    rest = curve[None, :] - (weight @ curve / total)[:, None] - slope[:, None] * off
-    size = total**2 / (weight**2).sum(axis=1)
-    variance = (weight * rest**2).sum(axis=1) / total * size / np.maximum(size - 2, 1)
-    return grid, slope, np.sqrt(variance * (weight**2 * off**2).sum(axis=1)) / moment
-
-
-def _peaks(at: np.ndarray, slope: np.ndarray, error: np.ndarray, h: float) -> list[Proposal]:
-    if len(at) < PEAKS.records:
-        return []
-    middle = np.median(slope)
-    spread = 1.4826 * np.median(np.abs(slope - middle))  # the factor makes it a standard deviation for normal slopes
-    found = []
-    for sign in (1.0, -1.0):
-        d = sign * slope
-        tops = np.flatnonzero((d[1:-1] >= d[:-2]) & (d[1:-1] > d[2:]) & (d[1:-1] > 0)) + 1
-        for i in tops:
-            sides = (_lowest(d, int(i), -1), _lowest(d, int(i), 1))
-            excess = min((d[i] - d[j]) / max(np.hypot(error[i], error[j]), 1e-300) for j in sides)
-            clear = all(d[i] >= PEAKS.ratio * d[j] for j in sides) and abs(slope[i] - middle) >= PEAKS.spreads * spread
-            if excess >= PEAKS.errors and clear:
-                found.append(Proposal(float(at[i]), h, float(excess)))
-    return found
-
-
-def _lowest(d: np.ndarray, top: int, step: int) -> int:
-    """The lowest place from a peak outwards, before the curve is higher than the peak."""
-    low = j = top
-    while 0 <= j + step < len(d) and d[j + step] <= d[top]:
-        j += step
-        low = j if d[j] < d[low] else low
-    return low
-
-
-@dataclass(frozen=True)
-class Rules:
-    """When a logistic step is a transition."""
-
-    gain: float = 20.0  # twice the gain in ln likelihood: three free numbers chosen among some hundred places
-    share: float = 0.05  # least amplitude, of the curve's range
-    widest: float = 1.6 / 3.53  # from 15 % to 85 % takes 3.53 w; an exponential relaxation takes 2.45 in ln time
-    narrowest: float = 0.01
-    records: int = 5  # on each side, beyond twice the width
-    apart: float = 0.12  # steps nearer than this, or than 1.5 times the sum of their widths, are one
-    drop: float = 3.84  # twice the fall of the profile likelihood at the ends of a 95 % interval
-    fewest: int = 15  # records; fewer carry no transition
-
-
-RULES = Rules()
-
-
-def transitions(time: np.ndarray, curve: np.ndarray, rules: Rules = RULES) -> tuple[Transition, ...]:
+def transitions(
+    time: np.ndarray,
+    curve: np.ndarray,
+    *,
+    origin: float | None = None,
+    kinds: Sequence[str] = ("jump", "sigmoid", "ramp"),
+    curves: int = 1,
+) -> tuple[Transition, ...]:
     """The transitions of a curve in order of time; records that are not finite are left out.
 
     Args:
         time: of each record.
         curve: one number a record.
-        rules: what counts as a transition.
+        origin: where the clock begins, for the clock is ln(time - origin); one gap before the first record unless given.
+        kinds: of events to answer; `"spike"` is one that recovers.
+        curves: that are searched together, each of which then has to show more.
 
     Examples:
         >>> time = np.geomspace(1, 1000, 200)
         >>> [round(each.t) for each in ss.transitions(time, 1 / (1 + (time / 30) ** 12))]
         [30]
     """
+    return tuple(event for event in curve_events(time, curve, origin, curves) if event.kind in kinds)
+
+
+def curve_events(time: np.ndarray, curve: np.ndarray, origin: float | None = None, curves: int = 1) -> tuple[Transition, ...]:
+    """Transitions and spikes of a curve in order of time."""
     time, curve = np.asarray(time, dtype=float), np.asarray(curve, dtype=float)
-    if time.shape != curve.shape or time.ndim != 1 or np.any(np.diff(time) <= 0) or (time.size and time[0] < 0):
-        raise InputError(f"expected rising times >= 0, one for each value; got shapes {time.shape} and {curve.shape}")
+    if time.shape != curve.shape or time.ndim != 1 or not np.all(np.diff(time) > 0):
+        raise InputError(f"expected rising times, one for each value; got shapes {time.shape} and {curve.shape}")
     finite = np.isfinite(curve)
     time, curve = time[finite], curve[finite]
-    if len(time) < rules.fewest or np.ptp(curve) <= 1e-12 * np.max(np.abs(curve)):
+    if len(time) < LIMITS.fewest or np.ptp(curve / 2) <= 1e-12 * np.max(np.abs(curve)):
         return ()
-    data = Data.of(time, curve, rules)
-    fit = _backward(data, _merged(data, _forward(data)))
-    found = (_transition(data, fit, j) for j in range(fit.steps))
-    return tuple(sorted((each for each in found if each is not None), key=lambda each: each.t))
+    origin = record_origin(time) if origin is None else float(origin)
+    if origin > time[0]:
+        raise InputError(f"the origin {origin:g} is later than the first record at {time[0]:g}; give one before it")
+    largest = float(np.max(np.abs(curve)))  # squares of a very large or small number are none
+    found = Search.of(time, curve / largest, origin, curves).events()
+    return tuple(replace(event, amplitude=event.amplitude * largest, origin=origin) for event in found)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Noise (atanh rho, ln Brownian, ln bend), centres and ln widths of logistic steps, and -2 ln likelihood."""
+    """Noise, shapes, and -2 ln likelihood."""
 
     noise: np.ndarray
-    centres: np.ndarray
-    widths: np.ndarray
-    deviance: float = np.inf
-
-    @property
-    def steps(self) -> int:
-        return len(self.centres)
-
-    def with_step(self, centre: float, width: float) -> "Fit":
-        return replace(self, centres=np.append(self.centres, centre), widths=np.append(self.widths, np.log(width)))
-
-    def without(self, j: int) -> "Fit":
-        return replace(self, centres=np.delete(self.centres, j), widths=np.delete(self.widths, j))
+    shapes: tuple[Shape, ...]
+    deviance: float
 
 
 @dataclass(frozen=True)
-class Data:
-    """A curve on the clock u, in units of its standard deviation."""
+class Search:
+    """A curve with the records of its fit: `x` is the time since the origin, `curve` is in units of its standard deviation."""
 
-    last: float
-    u: np.ndarray
+    raw_time: np.ndarray
+    raw: np.ndarray
+    x: np.ndarray
     curve: np.ndarray
-    scale: float
-    ds: np.ndarray
-    du: np.ndarray
-    rules: Rules
+    first: np.ndarray
+    last: np.ndarray
+    unit: tuple[float, float]
+    origin: float
+    curves: int
 
     @classmethod
-    def of(cls, time: np.ndarray, curve: np.ndarray, rules: Rules) -> "Data":
-        last, scale = float(time[-1]), float(np.std(curve))
-        u = np.log(time + last / 300)
-        ds, du = (np.diff(each, prepend=each[0]) for each in (time / last, u))
-        return cls(last, u, (curve - curve[0]) / scale, scale, ds, du, rules)
+    def of(cls, time: np.ndarray, raw: np.ndarray, origin: float, curves: int) -> "Search":
+        early = LIMITS.early * (time[-1] - time[0])
+        kept = lone_deviations(time, raw) == 0
+        x, values = time[kept] - origin + early, raw[kept]
+        edge = _bin_edges(x)
+        last = np.append(edge[1:], len(x)) - 1
+        count = last - edge + 1
+        mean, middle = (np.add.reduceat(each, edge) / count for each in (values, x))
+        unit = float(mean[0]), float(np.std(mean) or 1.0)
+        return cls(
+            time, raw, middle, (mean - unit[0]) / unit[1], time[kept][edge], time[kept][last], unit, origin - early, curves
+        )
 
-    def fitted(self, fit: Fit, rounds: int = 3, held: int = -1) -> Fit:
-        """Steps and noise in turn until nothing is gained; the centre of step `held` stays."""
-        value, noise = np.inf, fit.noise
-        centres, widths = fit.centres.copy(), fit.widths.copy()
-        bounds = np.array([self.u[0], self.u[-1], np.log(self.rules.narrowest), np.log(1.3 * self.rules.widest)])
-        for turn in range(rounds):
-            before = value
-            if len(centres):
-                climb(self.curve, self.u, self.ds, self.du, natural(noise), centres, widths, bounds, 12, held)
-            wide = turn == 0 and held < 0
-            noise, value = search(self.curve, self.u, self.ds, self.du, noise, centres, np.exp(widths), wide)
-            if before - value < 0.05:
+    @property
+    def time(self) -> np.ndarray:
+        return self.x + self.origin
+
+    @cached_property
+    def size(self) -> np.ndarray:
+        """The standard deviation of each record's noise, even or as the curve shows it, whichever is likelier."""
+        even, local = np.ones(len(self.x)), flutter(self.x, self.curve)
+        if not np.all(local > 0):
+            return even
+        local = local / np.median(local)
+        table = np.column_stack([self.base, self.curve])
+        values = [search(table, *self.gaps, size, STARTS, self.floor, 0.2)[1] for size in (even, local)]
+        return (even, local)[int(np.argmin(values))]
+
+    @cached_property
+    def base(self) -> np.ndarray:
+        u = np.log(self.x)
+        return np.column_stack([np.ones(len(u)), u - u[0]])
+
+    @cached_property
+    def gaps(self) -> tuple[np.ndarray, np.ndarray]:
+        u = np.log(self.x)
+        return np.diff(self.x, prepend=self.x[0]) / (self.x[-1] - self.x[0]), np.diff(u, prepend=u[0])
+
+    @cached_property
+    def dictionary(self) -> Dictionary:
+        return Dictionary(self.x)
+
+    @cached_property
+    def quiet_table(self) -> np.ndarray:
+        return self.whitened(QUIET, self.dictionary.table)[0]
+
+    @cached_property
+    def penalty(self) -> np.ndarray:
+        """What a shape has to gain (extended BIC): ln n for its height, 2 ln of the shapes it was chosen from."""
+        count = np.bincount(self.dictionary.forms, minlength=len(FORMS))
+        return np.log(len(self.x)) + 2 * np.log(np.maximum(count, 1) * len(FORMS) * self.curves)
+
+    @cached_property
+    def floor(self) -> float:
+        """The least sum of squares of the noise: shapes are ideal, and err by a quarter of what counts.
+
+        A step of `share` of the range with five records on each side still gains its penalty of 17: 5/2 (share/error)^2 = 40.
+        """
+        return len(self.x) * max(LIMITS.share / 4 * float(np.ptp(self.curve)), 1e-12) ** 2
+
+    def whitened(self, noise: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, float]:
+        natural = np.array([np.tanh(noise[0]), np.exp(noise[1]), np.exp(noise[2])])
+        out = np.empty_like(table)
+        logs = whiten(np.ascontiguousarray(table), *self.gaps, self.size, natural, out)
+        return out, logs
+
+    def design(self, shapes: Sequence[Shape]) -> np.ndarray:
+        return np.column_stack([self.base, *(shape.on(self.x) for shape in shapes)])
+
+    def deviance(self, noise: np.ndarray, design: np.ndarray) -> float:
+        table = np.column_stack([design, self.curve])
+        return deviance(table, *self.gaps, self.size, noise, self.floor, np.empty_like(table))
+
+    def fitted(self, shapes: tuple[Shape, ...], starts: np.ndarray, least: float = 0.2) -> Fit:
+        table = np.column_stack([self.design(shapes), self.curve])
+        noise, value = search(table, *self.gaps, self.size, np.atleast_2d(starts), self.floor, least)
+        return Fit(noise, shapes, value)
+
+    def refined(self, fit: Fit, j: int) -> Fit:
+        """Centre and rise of one shape of least deviance at the noise of the fit, by a pattern search."""
+        shape, best, step = fit.shapes[j], fit.deviance, 0.3
+        others = self.design((*fit.shapes[:j], *fit.shapes[j + 1 :]))
+        if shape.form == "jump":
+            return fit
+        while step > 0.01:
+            improved = False
+            for centre, rise in ((step, 0), (-step, 0), (0, step), (0, -step)):
+                trial = replace(shape, centre=shape.centre * np.exp(centre * shape.rise), rise=shape.rise * np.exp(rise))
+                if shape.form == "decay" and centre:
+                    continue
+                value = self.deviance(fit.noise, np.column_stack([others, trial.on(self.x)]))
+                if value < best - 1e-6:
+                    shape, best, improved = trial, value, True
+            step *= 1.0 if improved else 0.5
+        return Fit(fit.noise, (*fit.shapes[:j], shape, *fit.shapes[j + 1 :]), best)
+
+    def proposals(self, fit: Fit) -> set[Shape]:
+        """The shape of each form that gains most, at the noise of the fit and at white noise."""
+        chosen = set()
+        for noise in (fit.noise, QUIET):
+            white, _ = self.whitened(noise, np.column_stack([self.design(fit.shapes), self.curve]))
+            table = self.quiet_table if noise is QUIET else self.whitened(noise, self.dictionary.table)[0]
+            basis = np.linalg.qr(white[:, :-1])[0]
+            rest = white[:, -1] - basis @ (basis.T @ white[:, -1])
+            total = np.einsum("ij,ij->j", table, table)
+            own = total - np.sum((basis.T @ table) ** 2, axis=0)
+            gain = np.where(own > 1e-6 * total, (rest @ table) ** 2 / np.maximum(own, 1e-300), 0.0)
+            for form in range(len(FORMS)):
+                places = np.flatnonzero(self.dictionary.forms == form)
+                if places.size:
+                    chosen.add(self.dictionary.shape(int(places[np.argmax(gain[places])])))
+        return chosen
+
+    def cost(self, fit: Fit) -> float:
+        """Deviance and penalties."""
+        return fit.deviance + sum(self.penalty[FORMS.index(shape.form)] for shape in fit.shapes)
+
+    def best_fit(self) -> Fit:
+        """Shapes are added while one gains more than it costs, then dropped while one gains less."""
+        best = fit = self.fitted((), STARTS)
+        while len(fit.shapes) <= min(len(best.shapes) + 1, LIMITS.events):  # two drops may gain together what one alone does not
+            starts = np.stack([fit.noise, QUIET])
+            tries = [self.fitted((*fit.shapes, shape), starts, 1.0) for shape in self.proposals(fit)]
+            tries = sorted(tries, key=self.cost)[:2]
+            tries = [self.fitted(each.shapes, each.noise) for each in (self.refined(one, len(one.shapes) - 1) for one in tries)]
+            fit = min(tries, key=self.cost)
+            best = min(best, fit, key=self.cost)
+        fit = best
+        while fit.shapes:
+            tries = [self.fitted((*fit.shapes[:j], *fit.shapes[j + 1 :]), fit.noise) for j in range(len(fit.shapes))]
+            best = min(tries, key=self.cost)
+            if self.cost(best) >= self.cost(fit):
                 break
-        return Fit(noise, centres, widths, value)
+            fit = best
+        return fit
 
     def heights(self, fit: Fit) -> np.ndarray:
-        """Fitted heights of the steps."""
-        work, found = np.empty((len(self.u), fit.steps + 3)), np.zeros(fit.steps + 2)
-        deviance(self.curve, self.u, self.ds, self.du, natural(fit.noise), fit.centres, np.exp(fit.widths), work, found)
-        return found[2:]
+        white, _ = self.whitened(fit.noise, np.column_stack([self.design(fit.shapes), self.curve]))
+        return _solved(white)[2:]
+
+    def interval(self, fit: Fit, j: int) -> tuple[float, float]:
+        """Ends of the 95 % interval of a step's centre: its posterior over centres, rises and forms, at the noise of the fit."""
+        others = fit.shapes[:j] + fit.shapes[j + 1 :]
+        white, _ = self.whitened(fit.noise, np.column_stack([self.design(others), self.curve]))
+        basis = np.linalg.qr(white[:, :-1])[0]
+        rest = white[:, -1] - basis @ (basis.T @ white[:, -1])
+        total, n, p = float(rest @ rest), len(self.x), white.shape[1]
+        centres, weights, u = [], [], np.log(self.x)
+
+        def deviances(form: str, centre: np.ndarray, rise: np.ndarray) -> np.ndarray:
+            table, _ = self.whitened(fit.noise, columns(form, self.x, centre, rise))
+            table = table - basis @ (basis.T @ table)
+            gain = (rest @ table) ** 2 / np.maximum(np.einsum("ij,ij->j", table, table), 1e-12)
+            left = np.maximum(total - gain, 0.0) / self.floor
+            return (n - p) * (np.log(np.maximum(left, 1)) + np.minimum(left, 1))
+
+        shape = fit.shapes[j]
+        spacing = np.interp(np.log(shape.centre), u[1:], np.diff(u))
+        for k, form in enumerate(STEPS):
+            if form == "jump":
+                near = np.abs((u[1:] + u[:-1]) / 2 - np.log(shape.centre)) < max(LONGEST, 2 * shape.rise)
+                centre = ((self.x[1:] + self.x[:-1]) / 2)[near]
+                centres.append(centre)
+                weights.append(
+                    -deviances(form, centre, np.zeros(len(centre))) / 2 - self.penalty[k] / 2 + np.log(np.diff(u)[near])
+                )
+                continue
+            middle, half = (
+                np.array([np.log(shape.centre), np.log(max(shape.rise, spacing))]),
+                np.array([max(shape.rise, 3 * spacing), 1.0]),
+            )
+            for _ in range(5):
+                grid = np.stack(np.meshgrid(np.linspace(-1, 1, 25), np.linspace(-1, 1, 11), indexing="ij")).reshape(2, -1)
+                place = middle[:, None] + half[:, None] * grid
+                place[1] = np.minimum(place[1], np.log(2 * LONGEST))
+                value = -deviances(form, np.exp(place[0]), np.exp(place[1])) / 2
+                weight = np.exp(value - np.max(value))
+                weight /= weight.sum()
+                middle = place @ weight
+                spread = np.sqrt(((place - middle[:, None]) ** 2) @ weight)
+                fine = np.maximum(4 * spread, 1.2 * half / np.array([12, 5]))
+                if np.all(fine > 0.5 * half):
+                    break
+                half = np.minimum(fine, 1.5 * half)
+            centres.append(np.exp(place[0]))
+            weights.append(value - self.penalty[k] / 2 + np.log(half[0] * half[1] / 275))
+        centre, weight = np.concatenate(centres), np.concatenate(weights)
+        order = np.argsort(centre)
+        weight = np.exp(weight - np.max(weight))[order]
+        share = np.cumsum(weight) - weight / 2
+        low, high = np.interp([0.025 * weight.sum(), 0.975 * weight.sum()], share, centre[order])
+        return float(low), float(high)
+
+    def events(self) -> tuple[Transition, ...]:
+        """What counts of the fit: groups of shapes with no rest between them, as transitions or spikes."""
+        fit = self.best_fit()
+        heights = self.heights(fit)
+        fast = [j for j in range(len(fit.shapes)) if self.is_fast(fit.shapes[j])]
+        spans = {j: self.records_around(*fit.shapes[j].span) for j in fast}
+        fast.sort(key=lambda j: spans[j])
+        groups: list[list[int]] = []
+        for j in fast:
+            back = bool(groups) and heights[j] * heights[groups[-1][-1]] < 0  # a spike rests for less than a plateau
+            if groups and spans[j][0] - max(spans[k][1] for k in groups[-1]) < (LIMITS.records if back else 1):
+                groups[-1].append(j)
+            else:
+                groups.append([j])
+        found = [self.event(fit, heights, group, spans) for group in groups]
+        found = list(self.counted([event for event in found if event is not None]))
+        spikes = [each for each in self.lone_spikes() if not any(e.start <= each.t <= e.stop for e in found)]
+        return tuple(sorted((*found, *spikes), key=lambda event: event.t))
+
+    def lone_spikes(self) -> Iterator[Transition]:
+        """Single records that stand out by more than the range of the thirty around them: heavy tails have few such."""
+        time, raw = self.raw_time, self.raw
+        away = lone_deviations(time, raw)
+        for i in np.flatnonzero(np.abs(away) >= LIMITS.share * np.ptp(raw)):
+            around = slice(max(0, i - FLUTTER // 2), i + FLUTTER // 2 + 1)
+            if 0 < i < len(raw) - 1 and abs(away[i]) >= np.ptp(raw[around][away[around] == 0]):
+                before, when, after = (float(each) for each in time[i - 1 : i + 2])
+                yield Transition(when, before, after, before, after, float(away[i]), "spike")
+
+    def is_fast(self, shape: Shape) -> bool:
+        """Not drift: it is faster than a relaxation and than the run, and something rests before it and after it."""
+        (start, stop), x = shape.span, self.x
+        before, after = self.records_around(start, stop)
+        brief = shape.rise <= LONGEST and stop - start <= (x[-1] - x[0]) / 2
+        return brief and before + 1 >= LIMITS.records and len(x) - after >= LIMITS.records
+
+    def records_around(self, low: float, high: float) -> tuple[int, int]:
+        """The last record before a stretch and the first after it."""
+        n = len(self.x)
+        before, after = int(np.searchsorted(self.x, low)) - 1, int(np.searchsorted(self.x, high))
+        return min(max(before, 0), n - 1), min(after, n - 1)
+
+    def event(self, fit: Fit, heights: np.ndarray, group: list[int], spans: dict[int, tuple[int, int]]) -> Transition | None:
+        """One transition or spike: a group of shapes that comes back by more than half is a spike."""
+        begin, end = min(spans[j][0] for j in group), max(spans[j][1] for j in group)
+        path = sum(heights[j] * fit.shapes[j].on(self.x) for j in group)[begin : end + 1]
+        way = path - path[0]
+        net, top = float(way[-1]), int(np.argmax(np.abs(way)))
+        spike = abs(net) < abs(way[top]) / 2
+        main = group[0]
+        if spike:
+            when = float(self.x[begin + top])
+            low, high = float(self.x[begin]), float(self.x[end])
+        else:
+            steps = [j for j in group if fit.shapes[j].form in STEPS and heights[j] * net > 0]
+            if not steps:
+                return None
+            main = max(steps, key=lambda j: abs(heights[j]))
+            low, high = self.interval(fit, main)
+            when = fit.shapes[main].centre
+            if len(group) > 1:
+                crossed = first_crossing(self.x[begin : end + 1], way, net / 2, net > 0) or when
+                low, high, when = low * crossed / when, high * crossed / when, crossed
+        before, after = self.records_around(when, when)
+        when, low, high = (float(each + self.origin) for each in (when, low, high))
+        kind = "spike" if spike else fit.shapes[main].form
+        kind = "sigmoid" if kind == "relaxation" else kind
+        return Transition(
+            when,
+            float(min(low, when, self.first[before])),
+            float(max(high, when, self.last[after])),
+            float(self.last[begin]),
+            float(self.first[end]),
+            amplitude=float(way[top]) if spike else net,
+            kind=kind,
+        )
+
+    def counted(self, events: list[Transition]) -> Iterator[Transition]:
+        """Events by the change of the curve itself, where it is large enough."""
+        stops = [self.raw_time[0], *(event.stop for event in events)]
+        starts = [*(event.start for event in events), self.raw_time[-1]]
+        levels = [
+            (self.level(stop, start, False, event), self.level(after_stop, after_start, True, event))
+            for event, (stop, after_stop), (start, after_start) in zip(events, pairwise(stops), pairwise(starts), strict=True)
+        ]
+        least = LIMITS.share * np.ptp(self.raw)
+        for event, (before, after) in zip(events, levels, strict=True):
+            change = after - before
+            if event.kind == "spike":
+                inside = self.raw[(self.raw_time >= event.start) & (self.raw_time <= event.stop)] - before
+                change = float(inside[np.argmax(np.abs(inside))])
+            elif change * event.amplitude < 0:
+                continue
+            if abs(change) < least:
+                continue
+            if event.kind != "spike":  # where the curve itself is half-way: shapes that do not fit have another middle
+                inside = (self.time >= event.start) & (self.time <= event.stop)
+                half = (
+                    first_crossing(
+                        self.time[inside], self.curve[inside], ((before + after) / 2 - self.unit[0]) / self.unit[1], change > 0
+                    )
+                    or event.t
+                )
+                event = replace(event, low=min(event.low, half), high=max(event.high, half))
+            yield replace(event, amplitude=float(change))
+
+    def level(self, begin: float, end: float, late: bool, event: Transition) -> float:
+        """The median of a plateau next to an event: as long as the event in ln time, and at least five records."""
+        inside = np.flatnonzero((self.raw_time >= begin) & (self.raw_time <= end))
+        if not inside.size:
+            inside = np.array([np.argmin(np.abs(self.raw_time - (event.stop if late else event.start)))])
+        start, stop = event.start - self.origin, event.stop - self.origin
+        near = self.raw_time[inside] - self.origin
+        near = inside[near <= stop**2 / start * (1 + 1e-9)] if late else inside[near >= start**2 / stop * (1 - 1e-9)]
+        few = inside[: LIMITS.records] if late else inside[-LIMITS.records :]
+        return 2 * float(np.median(self.raw[near if len(near) > len(few) else few] / 2))
 
 
-def _forward(data: Data) -> Fit:
-    """Add the proposal that gains most, with the noise fitted anew, while it gains enough."""
-    left = proposals(data.u, data.curve)
-    fit = data.fitted(Fit(np.array([0.0, -12.0, -12.0]), np.empty(0), np.empty(0)))
-    while left:
-        starts = [(fit.with_step(seed.centre, factor * seed.bandwidth), seed) for seed in left for factor in (0.25, 0.7)]
-        best, seed = min(((data.fitted(start, 1), seed) for start, seed in starts), key=lambda each: each[0].deviance)
-        best = data.fitted(best)
-        if fit.deviance - best.deviance < data.rules.gain:
-            break
-        fit = best
-        left.remove(seed)
-    return fit
+def _solved(white: np.ndarray) -> np.ndarray:
+    """Least squares of the last column by the others; one that the others make up gets little height."""
+    gram = white.T @ white
+    scale = np.sqrt(np.diag(gram)[:-1]) + 1e-300
+    correlation = gram[:-1, :-1] / np.outer(scale, scale) + 1e-11 * np.eye(len(scale))
+    return np.linalg.solve(correlation, gram[:-1, -1] / scale) / scale
 
 
-def _merged(data: Data, fit: Fit) -> Fit:
-    """Steps too near to each other to be two become one: the smaller goes, the other is fitted anew."""
-    while fit.steps > 1:
-        order = np.argsort(fit.centres)
-        width = np.exp(fit.widths[order])
-        least = np.maximum(data.rules.apart, 1.5 * (width[1:] + width[:-1]))
-        ratio = np.diff(fit.centres[order]) / least
-        i = int(np.argmin(ratio))
-        if ratio[i] >= 1:
-            break
-        pair = order[i : i + 2]
-        heights = np.abs(data.heights(fit)[pair])
-        fit = data.fitted(fit.without(int(pair[np.argmin(heights)])))
-    return fit
+def lone_deviations(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    """By how much each record that stands out alone differs from the median of the five around it; 0 for all others.
+
+    It stands out by more than sqrt(3 ln n) standard deviations: the penalty of a jump, ln n for its height and 2 ln n for its
+    place. Of five records that rise or fall the median is the one in the middle.
+    """
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(curve, 2, mode="edge"), 5)
+    away = curve - np.median(around, axis=1)
+    out = np.pad(np.abs(away) > np.sqrt(3 * np.log(len(curve))) * flutter(time, curve), 1)
+    return np.where(out[1:-1] & ~out[:-2] & ~out[2:], away, 0.0)
 
 
-def _backward(data: Data, fit: Fit) -> Fit:
-    """Drop the step that is missed least, with the noise fitted anew, while it is missed too little."""
-    while fit.steps:
-        tries = (data.fitted(fit.without(j), 1) for j in range(fit.steps))
-        less = data.fitted(min(tries, key=lambda each: each.deviance))
-        if less.deviance - fit.deviance >= data.rules.gain:
-            break
-        fit = less
-    return fit
-
-
-def _transition(data: Data, fit: Fit, j: int) -> Transition | None:
-    rules, centre, width = data.rules, float(fit.centres[j]), float(np.exp(fit.widths[j]))
-    height = float(data.heights(fit)[j])
-    sides = ((data.u < centre - 2 * width).sum(), (data.u > centre + 2 * width).sum())
-    if abs(height) < rules.share * np.ptp(data.curve) or width >= rules.widest or min(sides) < rules.records:
-        return None
-    low, high = (_end(data, fit, j, side) for side in (-1, 1))
-    first, second = _split(data, fit, j)
-    ends = (min(low, first), centre, max(high, second))
-    low, middle, high = (float(np.exp(u) - data.last / 300) for u in ends)
-    return Transition(middle, max(low, 0.0), min(high, data.last), width, height * data.scale)
-
-
-def _split(data: Data, fit: Fit, j: int) -> tuple[float, float]:
-    """Two nearby steps in place of one, where that is more likely: the transition lies between them."""
-    centre, width = fit.centres[j], np.exp(fit.widths[j])
-    pair = fit.without(j).with_step(centre - width, width / 2).with_step(centre + width, width / 2)
-    pair = data.fitted(pair)
-    if fit.deviance - pair.deviance < 3 * data.rules.drop:  # three more free numbers
-        return centre, centre
-    found = np.sort(pair.centres[-2:])
-    return float(max(found[0], centre - 3 * width)), float(min(found[1], centre + 3 * width))
-
-
-def _end(data: Data, fit: Fit, j: int, side: int) -> float:
-    """Where the profile likelihood of a centre has fallen to that of the end of its interval."""
-    inner, outer, start = 0.0, 0.25 * float(np.exp(fit.widths[j])), fit
-    for _ in range(12):
-        moved = _moved(data, start, j, fit.centres[j] + side * outer)
-        if moved.deviance - fit.deviance > data.rules.drop:
-            break
-        inner, outer, start = outer, 1.7 * outer, moved
-    for _ in range(6):
-        middle = 0.5 * (inner + outer)
-        over = _moved(data, start, j, fit.centres[j] + side * middle).deviance - fit.deviance > data.rules.drop
-        inner, outer = (inner, middle) if over else (middle, outer)
-    return float(fit.centres[j] + side * outer)
-
-
-def _moved(data: Data, fit: Fit, j: int, centre: float) -> Fit:
-    """The best fit with one centre held elsewhere."""
-    centres = fit.centres.copy()
-    centres[j] = centre
-    return data.fitted(replace(fit, centres=centres), 1, j)
+def _bin_edges(x: np.ndarray) -> np.ndarray:
+    """The first record of each of at most `bins` bins, half of them even in ln x and half in x; all of a shorter curve."""
+    if len(x) <= LIMITS.bins:
+        return np.arange(len(x))
+    half = LIMITS.bins // 2
+    marks = np.concatenate([np.geomspace(x[0], x[-1], half), np.linspace(x[0], x[-1], half)])
+    return np.unique(np.clip(np.searchsorted(x, np.sort(marks)[:-1]), 0, len(x) - 1))

@@ -13,8 +13,9 @@ import numpy as np
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims, refuse_taken
-from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
+from stagescope.detect.plateaus import LIMITS, curve_notes, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
+from stagescope.detect.transitions import curve_events
 from stagescope.dynamics.dynamics import SolveFailed
 from stagescope.dynamics.evolve import just_evolved
 from stagescope.errors import InputError, StagescopeError, message, needed
@@ -141,11 +142,16 @@ class Reading:
 
         They need no paper. A run whose numbers broke down has none.
         """
+        return tuple((name, event) for name, event in self.curve_events if event.kind != "spike")
+
+    @cached_property
+    def curve_events(self) -> tuple[tuple[str, Transition], ...]:
+        """Transitions and spikes of the curves."""
         run, series = self.run, self.searched
         if run.status in BROKEN:
             return ()
         names = read_curves(run.clock, series)[: LIMITS.curves]
-        return tuple((name, each) for name in names for each in curve_transitions(run.time, series[name]))
+        return tuple((name, event) for name in names for event in curve_events(run.time, series[name]))
 
     @property
     def searched(self) -> Mapping[str, np.ndarray]:
@@ -159,7 +165,7 @@ class Reading:
         self.need_frames()
         notes = {} if lacking is None else {"paper": f"stages by the loss alone: {lacking}"}
         notes |= curve_notes(run.clock, run.time, self.searched)
-        return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.transitions, notes)
+        return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.curve_events, notes)
 
     @cached_property
     def told_stages(self) -> Stages:

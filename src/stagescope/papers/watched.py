@@ -26,7 +26,10 @@ ATTENTION = "attention"
 SEARCHED = ("loss", "repeat_loss", "embedding_rank")
 """Series that are searched for transitions: the loss of a batch, its gradient and the learning rate have none to find."""
 HOW = "fast changes of curves of heads, decided by likelihood"
-_OWN = ("heads", "gate", "rates", "moved", "head_events", "transitions", "free_stages", "stages", "told_stages", "views")
+_OWN = (
+    *("heads", "gate", "rates", "moved", "head_events", "curve_events"),
+    *("transitions", "free_stages", "stages", "told_stages", "views"),
+)
 """Parts that do not depend on a control."""
 
 
@@ -75,7 +78,7 @@ class WatchedReading(Reading):
         return {name: run.series[name] for name in (run.clock, *SEARCHED) if name in run.series}
 
     @cached_property
-    def transitions(self) -> tuple[tuple[str, Transition], ...]:
+    def curve_events(self) -> tuple[tuple[str, Transition], ...]:
         """The fast changes of the losses on the probe and of the embedding's rank, where they exceed their floors."""
         loss = np.asarray(self.run.series.get("loss", ()), dtype=float)
         rank = np.asarray(self.run.series.get("embedding_rank", ()), dtype=float)
@@ -85,7 +88,7 @@ class WatchedReading(Reading):
             "repeat_loss": FLOORS.loss * float(np.ptp(good)) if len(good) else 0.0,
             "embedding_rank": FLOORS.rank * largest,
         }
-        return tuple((name, each) for name, each in super().transitions if abs(each.amplitude) >= floors.get(name, 0.0))
+        return tuple((name, each) for name, each in super().curve_events if abs(each.amplitude) >= floors.get(name, 0.0))
 
     @cached_property
     def stages(self) -> Stages:

@@ -5,18 +5,16 @@ likelihood than a single one (`Rules.gain` + 2 ln of their number), and each cha
 have nothing to learn still tremble.
 """
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
 import numpy as np
 
-from stagescope.detect.plateaus import curve_transitions, transition_spans
 from stagescope.detect.stage import BROKEN, Stage, Transition
-from stagescope.detect.transitions import RULES
+from stagescope.detect.transitions import transitions
 from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.watching.source import Model, curve_of, head_name, model_of
@@ -159,7 +157,6 @@ class Floors:
     loss: float = 0.02  # of the range of the probe loss, for other losses
     rank: float = 0.02  # of its largest value, for the effective rank of the embedding
     curves: int = 48  # that are searched, those that move most beside their floor; one of 300 records takes about 30 ms
-    together: float = 0.12  # in ln step: the detector's own distance below which two changes are one
 
 
 FLOORS = Floors()
@@ -254,35 +251,26 @@ def head_events(run: Run, floors: Floors = FLOORS) -> tuple[HeadEvent, ...]:
     if run.status in BROKEN:
         return ()
     curves = head_curves(run, floors)[: floors.curves]
-    rules = replace(RULES, gain=RULES.gain + 2 * math.log(max(1, len(curves))))
     moves = []
     for curve in curves:
-        for found in curve_transitions(run.time, curve.values, rules=rules):
+        for found in transitions(run.time, curve.values, curves=len(curves)):
             size = abs(found.amplitude) / curve.floor
             if size >= 1:
                 moves.append(Move(curve.what, curve.layer, curve.head, found, size))
-    return tuple(sorted(_clusters(run.time, moves, floors), key=lambda event: event.t))
+    return tuple(sorted(_clusters(moves), key=lambda event: event.t))
 
 
-def _clusters(time: np.ndarray, moves: list[Move], floors: Floors) -> Iterator[HeadEvent]:
+def _clusters(moves: list[Move]) -> Iterator[HeadEvent]:
     """The largest move takes those that come with it: then the next largest of the others, and so on."""
-    spans = {id(move): transition_spans(time, [move.transition])[0] for move in moves}
     left = sorted(moves, key=lambda move: -move.floors)
     while left:
-        top = left[0]
-        (start, stop), last = spans[id(top)], float(time[-1])
-        own = [move for move in left if _meets(top.transition, move.transition, last, floors.together)]
-        own += [move for move in left if move not in own and (_inside(move, spans[id(top)]) or _inside(top, spans[id(move)]))]
+        top = left[0].transition
+        own = [move for move in left if _meets(top, move.transition)]
         left = [move for move in left if move not in own]
-        own.sort(key=lambda move: -move.floors)
-        yield HeadEvent(top.transition.t, top.transition.low, top.transition.high, start, stop, tuple(own))
+        yield HeadEvent(top.t, top.low, top.high, top.start, top.stop, tuple(own))
 
 
-def _inside(move: Move, span: tuple[float, float]) -> bool:
-    return span[0] <= move.transition.t <= span[1]
-
-
-def _meets(one: Transition, other: Transition, last: float, together: float) -> bool:
-    """Whether two transitions are nearer than the detector can tell apart, or their intervals overlap."""
-    near = abs(math.log((other.t + last / 300) / (one.t + last / 300))) <= together
-    return near or (other.low <= one.high and one.low <= other.high)
+def _meets(one: Transition, other: Transition) -> bool:
+    """Whether the middle of one lies in the span of the other, or their intervals overlap."""
+    inside = one.start <= other.t <= one.stop or other.start <= one.t <= other.stop
+    return inside or (other.low <= one.high and one.low <= other.high)

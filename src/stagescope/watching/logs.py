@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from stagescope.detect.transitions import RULES
+from stagescope.detect.transitions import LIMITS
 from stagescope.errors import InputError, needed, unknown
 from stagescope.memory import require_stored
 from stagescope.runs.export import outside, target, unique
@@ -189,13 +189,13 @@ def find_loss(records: Mapping[str, int]) -> tuple[str | None, str]:
     ranked = {tag: rank for tag in records if (rank := _rank(tag)) is not None}
     if not ranked:
         return None, "no tag is called loss, so the run has no stages; choose one with --loss TAG (in Python loss=...)"
-    best = min(ranked, key=lambda tag: (records[tag] < RULES.fewest, ranked[tag], -records[tag]))
+    best = min(ranked, key=lambda tag: (records[tag] < LIMITS.fewest, ranked[tag], -records[tag]))
     said = f"the loss is {best[:80]!r}, {records[best]:,} records"
     others = [repr(tag[:80]) for tag in ranked if tag != best]
     if others:
         said += f"; not taken: {', '.join(others[:4])}" + (f" and {len(others) - 4:,} more" if len(others) > 4 else "")
-    if records[best] < RULES.fewest:
-        said += f"; a transition needs {RULES.fewest} records"
+    if records[best] < LIMITS.fewest:
+        said += f"; a transition needs {LIMITS.fewest} records"
     elif ranked[best] == 2:
         said += "; it is that of training batches, whose noise can hide transitions: log a loss on held-out data more often"
     return best, said

@@ -10,7 +10,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.detect.transitions import RULES, transitions
+from stagescope.detect.transitions import LIMITS, transitions
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax
 from stagescope.papers.incremental.levels import Contexts, RestrictedClass, drawn_moments, fit, fit_ridge
@@ -61,10 +61,8 @@ def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, diff
         falls = [found for found in transitions(step[: now + 1], training[: now + 1]) if found.amplitude < 0]
         if not falls or falls[-1].t <= judged:
             continue
-        # the last frame before the transition: two widths before its centre, on the clock of the detector
-        judged, early = falls[-1].high, step[now] / 300
-        before = (falls[-1].t + early) * np.exp(-2 * falls[-1].width) - early
-        begin = int(np.clip(np.searchsorted(step, before, side="right") - 1, 0, now - 1))
+        judged = falls[-1].high
+        begin = int(np.clip(np.searchsorted(step, falls[-1].start, side="right") - 1, 0, now - 1))
         known, new = int(np.argmin(held[: begin + 1])), begin + 1 + int(np.argmin(held[begin + 1 : now + 1]))
         mean, error = difference(new, known)
         if not mean < -error:
@@ -75,7 +73,7 @@ def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, diff
 def looks(step: np.ndarray) -> list[int]:
     """The frames at which the rule looks: the first with enough records, then every tenth of ln step, and the last."""
     found, due = [], 0.0
-    for i in range(RULES.fewest - 1, len(step)):
+    for i in range(LIMITS.fewest - 1, len(step)):
         if step[i] >= due or i == len(step) - 1:
             found.append(i)
             due = float(step[i]) * np.exp(LOOK)
