@@ -37,7 +37,7 @@ RANK = {
     "landscape": 5,
     "claims": 6,
     "views": 7,
-    "watching": 8,
+    **dict.fromkeys(("watching", "readings"), 8),
     "papers": 9,
     **dict.fromkeys(("sweeping", "reporting"), 10),
     "diagrams": 11,

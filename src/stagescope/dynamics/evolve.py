@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, require_motion
+from stagescope.dynamics.kept import kept_frames, kept_run
 from stagescope.dynamics.record import Record, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field, FlatField, Objective, as_field
@@ -233,6 +234,7 @@ class Interrupted(KeyboardInterrupt):
         self.folder = folder
 
 
+@kept_run
 @one_blas_thread()
 def evolve(
     what: Objective | Field,
@@ -306,6 +308,7 @@ def evolve(
         raise Interrupted(advice(folder, journey.spec), folder) from None
 
 
+@kept_frames
 def frames(
     what: Objective | Field, params: Params, dynamics: Dynamics, *, until: float | None = None, record: Record | None = None
 ) -> Iterator[tuple[dict[str, float], np.ndarray]]:

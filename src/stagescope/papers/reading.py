@@ -14,6 +14,7 @@ from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
+from stagescope.dynamics.kept import keeping
 from stagescope.errors import InputError, StagescopeError, message, needed
 from stagescope.fields.field import Field, Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
@@ -25,6 +26,7 @@ from stagescope.papers.reading_cache import Companions, Verdicts, ending, keep, 
 from stagescope.papers.rebuild import after_fork, ended, field_of, forked
 from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.progress import progress_for
+from stagescope.readings.answers import kept_answer
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
@@ -106,6 +108,7 @@ class Reading:
         return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.transitions, notes)
 
     @cached_property
+    @kept_answer("stages")
     def told_stages(self) -> Stages:
         """What `ss.stages` answers: the paper's stages with the transitions beside them.
 
@@ -125,8 +128,18 @@ class Reading:
         return self
 
     @cached_property
+    @kept_answer("check")
     def ledger(self) -> Ledger:
         """The verdicts of the paper's claims."""
+        return self._judged()
+
+    @cached_property
+    @kept_answer("check --elsewhere")
+    def decided_ledger(self) -> Ledger:
+        """The same, with the verdicts of runs beside this one where it cannot decide."""
+        return self.with_elsewhere(self._judged())
+
+    def _judged(self) -> Ledger:
         claims = () if self.kind is None else self.kind.claims()
         if not claims:
             how = "put claims of your own to it: --claims module:NAME, in Python claims=[...]"
@@ -157,12 +170,14 @@ class Reading:
         refuse_taken(own, () if self.kind is None else self.kind.claims())
         self.need_frames()
         if not own:
-            return self.with_elsewhere(self.ledger) if elsewhere else self.ledger
+            return self.decided_ledger if elsewhere else self.ledger
         if (error := missing(self.type)) is not None:
             raise error
-        written = self.ledger.verdicts if self.kind is not None and self.kind.claims() else ()
+        judged = self._judged if elsewhere else lambda: self.ledger
+        written = judged().verdicts if self.kind is not None and self.kind.claims() else ()
         found = Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)))
-        return self.with_elsewhere(found) if elsewhere else found
+        with keeping(self.run):
+            return self.with_elsewhere(found) if elsewhere else found
 
     def with_elsewhere(self, ledger: Ledger) -> Ledger:
         """A ledger in which claims that this run cannot decide have the verdict of a run beside it that can."""
@@ -185,7 +200,8 @@ class Reading:
         Where code that computes the evidence has a mistake, all of them are inconclusive, and their rows say why. An error of
         Stagescope's own, such as a text that cannot be found, names a remedy and is raised.
         """
-        return Ledger(self.run.status, self.run.clock, self._verdicts.of(tuple(claims), self))
+        with keeping(self.run):
+            return Ledger(self.run.status, self.run.clock, self._verdicts.of(tuple(claims), self))
 
     @property
     def prediction(self) -> SaddlePath | None:
@@ -198,6 +214,7 @@ class Reading:
         return self._predicted[1]
 
     @cached_property
+    @kept_answer("predicted")
     def _predicted(self) -> tuple[SaddlePath | None, str]:
         try:
             return predicted(self.run, self.what), ""
@@ -214,6 +231,7 @@ class Reading:
         raise InputError(f"runs of {self.type!r} have no ladder of their own")
 
     @cached_property
+    @kept_answer("ladder")
     def ladder(self) -> Ladder:
         """The critical points the run passed; those of a fork are of its frames after it was forked."""
         if self.has_own_ladder and self.what is None:
@@ -274,11 +292,13 @@ class Reading:
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
         """What `make(*arguments)` gives, such as a run beside this one; made once. See `Companions`."""
-        return self._companions.get(make, *arguments)
+        with keeping(self.run):
+            return self._companions.get(make, *arguments)
 
     def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made | StagescopeError]:
         """What `make(value)` gives for each value, each made once: the runs of a claim over several, or their errors."""
-        return self._companions.each(make, values)
+        with keeping(self.run):
+            return self._companions.each(make, values)
 
     def adopt(self, other: "Reading") -> None:
         """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""

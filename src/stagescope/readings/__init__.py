@@ -1,0 +1,1 @@
+"""What is said of a run from its frames, and how it is kept."""
