@@ -9,7 +9,7 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +34,8 @@ CLASSES = {
 """What an answer may be made of, and where it is defined."""
 FACTS = ("spec", "clock", "status", "reason", "seed", "study", "config")
 """What an answer depends on besides the arrays; a copy of a run may have others."""
+ANSWERS = {"stages": "Stages", "check": "Ledger", "check --elsewhere": "Ledger", "ladder": "Ladder", "predicted": "tuple"}
+"""What is asked, and the class of its answer."""
 DTYPES = ("<f8", "<i8", "|b1")
 MANIFEST = "manifest.json"
 DONE = ("finished", "stopped")
@@ -51,7 +53,7 @@ def kept_answer(what: str) -> Callable[[Callable[[Any], Answer]], Callable[[Any]
             run = reading.run
             # An objective of the user's, or a control, is no part of the run.
             name = None if reading.what is not None or getattr(reading, "control", None) is not None else _name_of(run, what)
-            if name is not None and (found := caches.kept(name, decoded)) is not None:
+            if name is not None and (found := caches.kept(name, partial(decoded, what))) is not None:
                 return found
             with keeping(run):
                 value = compute(reading)
@@ -70,7 +72,7 @@ def stored_answer(folder: Path, what: str) -> Any:
         data = files.read(folder, MANIFEST)
         manifest = json.loads(data)
         name = _name(what, files.digest(data), {key: manifest[key] for key in FACTS})
-        if name is None or (found := caches.kept(name, decoded)) is None:
+        if name is None or (found := caches.kept(name, partial(decoded, what))) is None:
             return None
         # The names are safe: the digest is that of a manifest that was read and checked when the answer was computed.
         for path, digest in manifest["files"].items():
@@ -167,7 +169,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return ["dict", *([_plain(key), _plain(item)] for key, item in value.items())]
     name = type(value).__name__
-    if is_dataclass(value) and CLASSES.get(name) == type(value).__module__:
+    if CLASSES.get(name) == type(value).__module__:
         return [name, {each.name: _plain(getattr(value, each.name)) for each in fields(value)}]
     if name == "ndarray" and value.dtype.str in DTYPES:
         return ["array", value.dtype.str, list(value.shape), b64encode(value.tobytes()).decode()]
@@ -178,9 +180,12 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{name} is no part of an answer")
 
 
-def decoded(body: bytes) -> Any:
+def decoded(what: str, body: bytes) -> Any:
     """The answer again. Only classes that are named above are made."""
-    return _made(json.loads(body))
+    plain = json.loads(body)
+    if plain[0] != ANSWERS[what]:
+        raise ValueError(f"{plain[0]!r:.40} is no answer to {what!r}")
+    return _made(plain)
 
 
 def _made(plain: Any) -> Any:
