@@ -1,7 +1,7 @@
 """Integrations and CPU seconds of the README's five commands on one run, each in a process of its own.
 
-`python -m benchmarks.kept_readings`: with nothing kept (`fresh`), with an empty cache (`first`), and once more (`again`). One thread.
-The cache is a new one, with the kernels that are compiled already. Version 0.2 integrated 25 times, each time.
+`python -m benchmarks.kept_readings`: with nothing kept (`fresh`), with an empty cache (`first`), and once more (`again`).
+One thread. The cache is a new one, with the kernels that are compiled already. Version 0.2 integrated 25 times, each time.
 """
 
 import os

@@ -37,7 +37,7 @@ FACTS = ("spec", "clock", "status", "reason", "seed", "study", "config")
 ANSWERS = {"stages": "Stages", "check": "Ledger", "check --elsewhere": "Ledger", "ladder": "Ladder", "predicted": "tuple"}
 """What is asked, and the class of its answer."""
 DTYPES = ("<f8", "<i8", "|b1")
-MANIFEST = "manifest.json"
+MANIFEST, DATA = "manifest.json", "data.zarr/"
 DONE = ("finished", "stopped")
 Answer = TypeVar("Answer")
 
@@ -71,11 +71,16 @@ def stored_answer(folder: Path, what: str) -> Any:
     try:
         data = files.read(folder, MANIFEST)
         manifest = json.loads(data)
-        name = _name(what, files.digest(data), {key: manifest[key] for key in FACTS})
-        if name is None or (found := caches.kept(name, partial(decoded, what))) is None:
+        body = {key: value for key, value in manifest.items() if key != "digest"}
+        sealed = {**body, "digest": files.digest(json.dumps(body, indent=1).encode())}
+        name = _name(what, manifest, manifest)
+        if name is None or data != (json.dumps(sealed, indent=1) + "\n").encode():
             return None
-        # The names are safe: the digest is that of a manifest that was read and checked when the answer was computed.
+        if (found := caches.kept(name, partial(decoded, what))) is None:
+            return None
         for path, digest in manifest["files"].items():
+            if {"", ".", ".."}.intersection(path.split("/")):
+                return None
             with files.opened(folder, path) as file:
                 if files.sha256(file) not in (digest, manifest["trimmed"].get(path)):
                     return None
@@ -87,15 +92,28 @@ def stored_answer(folder: Path, what: str) -> Any:
 def _name_of(run: "Run", what: str) -> str | None:
     """The name of an answer about a run; None where the run was not read from a folder, or may still change."""
     digests = {(getattr(arrays, "origin", None) or "  ").rsplit(" ", 2)[1] for arrays in (run.params, run.series)}
-    if digests == {""} or len(digests) > 1:
+    if run.path is None or digests != {_digest(run.path)}:
         return None
-    return _name(what, digests.pop(), {key: getattr(run, key) for key in FACTS})
+    try:
+        return _name(what, json.loads(files.read(run.path, MANIFEST)), {key: getattr(run, key) for key in FACTS})
+    except (StagescopeError, ValueError):
+        return None
 
 
-def _name(what: str, digest: str, facts: Mapping[str, Any]) -> str | None:
+def _digest(folder: Path) -> str:
+    """Of the manifest of a run as it is now."""
+    try:
+        return files.digest(files.read(folder, MANIFEST))
+    except StagescopeError:
+        return ""
+
+
+def _name(what: str, manifest: Mapping[str, Any], facts: Mapping[str, Any]) -> str | None:
+    """The digest of the arrays of a run and of what else decides its answer: not of when it was made, or where it lies."""
     if caches.fresh() or facts["status"] not in DONE or not _ours(facts["spec"]):
         return None
-    parts = [what, digest, dict(facts), caches.code_stamp(), list(_texts(facts["spec"]))]
+    arrays = {path: digest for kind in ("files", "trimmed") for path, digest in manifest[kind].items() if path.startswith(DATA)}
+    parts = [what, arrays, {key: facts[key] for key in FACTS}, caches.code_stamp(), list(_texts(facts["spec"]))]
     try:
         return f"answer-{caches.digest_of(json.dumps(parts, sort_keys=True, allow_nan=False, default=dict).encode())}"
     except (TypeError, ValueError):
@@ -144,12 +162,7 @@ def _keep(name: str, value: Any, run: "Run") -> None:
         return
     if run.path is None or re.search(rf"(?<![\w/.-]){re.escape(json.dumps(str(run.path))[1:-1])}(?![\w.-])".encode(), body):
         return
-    digest = run.params.origin.rsplit(" ", 2)[1]  # pyright: ignore[reportOptionalMemberAccess]
-    try:
-        now = files.digest(files.read(run.path, MANIFEST))
-    except StagescopeError:
-        now = ""
-    if now != digest:
+    if run.params.origin is None or f" {_digest(run.path)} " not in run.params.origin:
         caches.say(f"{run.path} changed while it was read; this answer is about the run as it was opened, and is not kept")
         return
     caches.keep(name, body)
