@@ -3,6 +3,7 @@
 import gc
 import os
 
+os.environ.setdefault("STAGESCOPE_FRESH", "1")  # tests change functions inside readings, which no key of a cache knows
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 

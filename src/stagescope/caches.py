@@ -11,13 +11,22 @@ import shutil
 import sys
 import tempfile
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 VARIABLE = "STAGESCOPE_CACHE"
 """The folder to keep caches in, before XDG_CACHE_HOME and ~/.cache. A process without such a folder sets it for its workers."""
+FRESH = "STAGESCOPE_FRESH"
+"""Set to 1: what readings have kept is neither used nor added to, as with `--fresh`."""
+READINGS = "readings"
+"""The folder of what readings have kept."""
+BOUND = 2**28
+"""Bytes that readings keep in all, 256 MB: those of a hundred runs as large as the README's, which take 2.5 MB each."""
 _SEAL = hashlib.sha256().digest_size
+Decoded = TypeVar("Decoded")
 
 
 def cache_folder(kind: str) -> Path | None:
@@ -128,6 +137,75 @@ def _seal(path: Path, body: bytes) -> bytes:
     found = hashlib.sha256(path.name.encode() + b"\0")
     found.update(body)
     return found.digest()
+
+
+def fresh() -> bool:
+    """Whether nothing that is kept is to be used."""
+    return os.environ.get(FRESH, "") not in ("", "0")
+
+
+def kept(name: str, decoded: Callable[[bytes], Decoded]) -> Decoded | None:
+    """What a reading has kept under a name, decoded; None where there is nothing, or where it is damaged or forged."""
+    if fresh() or (folder := cache_folder(READINGS)) is None or (body := read_entry(folder / name)) is None:
+        return None
+    try:
+        found = decoded(body)
+    except Exception as error:  # whole, but not what this package writes
+        say(f"the cache file {folder / name} holds no answer ({type(error).__name__}); it is removed and made again")
+        with suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
+        return None
+    with suppress(OSError):
+        os.utime(folder / name)  # the time of its last use
+    return found
+
+
+def keep(name: str, body: bytes) -> None:
+    """Keep what a reading computed; what was not used for longest goes where all of it is above the bound."""
+    if fresh() or len(body) > BOUND or (folder := cache_folder(READINGS)) is None:
+        return
+    write_entry(folder / name, body)
+    with suppress(OSError):
+        entries = sorted((found.stat().st_mtime_ns, found.stat().st_size, found.path) for found in os.scandir(folder))
+        excess = sum(size for _, size, _ in entries) - BOUND
+        for _, size, path in entries:
+            if excess <= 0:
+                break
+            with suppress(OSError):  # another process may have removed it
+                os.unlink(path)
+            excess -= size
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@cache
+def code_stamp() -> str:
+    """A digest of what the numbers of this process come from: sources of this package, installed packages with their versions,
+    Python, and what this processor can do."""
+    installed: set[str] = set()
+    for folder in sys.path:
+        with suppress(OSError):
+            installed.update(name for name in os.listdir(folder or ".") if name.endswith((".dist-info", ".egg-info")))
+    parts = [sources_stamp(Path(__file__).parent), *sorted(installed), sys.version, processor()]
+    return digest_of("\0".join(parts).encode())
+
+
+@cache
+def sources_stamp(folder: Path) -> str:
+    """A digest of path, size and time of change of every file of a package."""
+    return digest_of("\0".join(sorted(_sources(str(folder)))).encode())
+
+
+def _sources(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.is_dir():
+                yield from () if entry.name == "__pycache__" else _sources(entry.path)
+            else:
+                status = entry.stat()
+                yield f"{entry.path} {status.st_size} {status.st_mtime_ns}"
 
 
 @cache

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -84,6 +84,17 @@ def build(spec: Any) -> Any:
     if not isinstance(spec["type"], str) or spec["type"] not in Described.registry:
         raise missing_type(str(spec["type"])) or unknown("type in a spec", str(spec["type"]), Described.registry)
     return Described.registry[spec["type"]].restored(fields)
+
+
+def types_of(spec: Any) -> Iterator[str]:
+    """The ids of all types in a spec."""
+    if isinstance(spec, dict):
+        if isinstance(spec.get("type"), str):
+            yield spec["type"]
+        spec = list(spec.values())
+    if isinstance(spec, list):
+        for item in spec:
+            yield from types_of(item)
 
 
 def missing_type(name: str, more: Iterable[str] = ()) -> InputError | None:

@@ -5,13 +5,15 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stagescope.claims.comparison import Comparison, OverRuns, Regime
 from stagescope.claims.inputs import Inputs, Rates
 from stagescope.detect.stage import BROKEN
 from stagescope.errors import InputError, StagescopeError, message
-from stagescope.runs.run import Run
+
+if TYPE_CHECKING:
+    from stagescope.runs.run import Run
 
 Outcome = Literal["confirmed", "violated", "inconclusive", "not applicable"]
 Sort = Literal["prediction", "pattern"]
@@ -145,7 +147,7 @@ class Claim:
     def nulls(self) -> tuple[Inputs, ...]:
         return (self.null,) if isinstance(self.null, Inputs) else self.null
 
-    def judge(self, run: Run, evidence: Any) -> Verdict:
+    def judge(self, run: "Run", evidence: Any) -> Verdict:
         """The verdict on a run. A run that did not reach its end confirms nothing; for a broken one nothing is computed.
 
         A claim that raises an error is inconclusive and says why; no other claim is affected.
@@ -178,7 +180,7 @@ class Claim:
         why = f"{what} raised {type(error).__name__}: {message(error)}{place}"
         return self._row(regime, "inconclusive", why, error=type(error).__name__)
 
-    def _decide(self, run: Run, evidence: Any, regime: Regime) -> Verdict:
+    def _decide(self, run: "Run", evidence: Any, regime: Regime) -> Verdict:
         if not regime.applies:
             return self._row(regime, "not applicable", regime.sentence)
         if not run.done:
@@ -245,5 +247,5 @@ def claim(
     return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown, **more)
 
 
-def _unfinished(run: Run) -> str:
+def _unfinished(run: "Run") -> str:
     return f"the run is {run.status}: {run.reason or 'it did not reach its end'}"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from stagescope.claims.claim import Claim, Elsewhere, Outcome, Verdict
 from stagescope.errors import needed, unknown
 from stagescope.markup import block, folded, note, table, title
-from stagescope.options import option, option_words
-from stagescope.runs.run import Run
 
 if TYPE_CHECKING:
     import pandas
     from rich.text import Text
+
+    from stagescope.runs.run import Run
 
 _RANK: tuple[Outcome, ...] = ("violated", "confirmed", "inconclusive", "not applicable")
 _STYLE: dict[Outcome, str] = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
@@ -59,7 +59,7 @@ class Ledger:
     """What must be known before a verdict is believed."""
 
     @classmethod
-    def of(cls, run: Run, claims: Iterable[Claim], evidence: Any) -> "Ledger":
+    def of(cls, run: "Run", claims: Iterable[Claim], evidence: Any) -> "Ledger":
         return cls(run.status, run.clock, tuple(claim.judge(run, evidence) for claim in claims))
 
     def __iter__(self) -> Iterator[Verdict]:
@@ -182,6 +182,8 @@ def _numbers(row: Verdict) -> str:
 
 def _options(place: Elsewhere) -> str:
     """As a shell takes them, and which to leave out: "--until 120 (leave out --length)"."""
+    from stagescope.options import option, option_words  # a ledger that is kept is shown without what checks options
+
     unset = [name for name, value in place.options.items() if value is None or value is False or value in ((), [])]
     words = [word for name, value in place.options.items() if name not in unset for word in option_words(name, value)]
     left = f"(leave out {' '.join(map(option, unset))})" if unset else ""

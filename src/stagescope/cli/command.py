@@ -1,6 +1,6 @@
 """What every command is, what it prints about a run, and how its answer is printed as JSON. No heavy imports."""
 
-import json
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from pydantic import BaseModel, ConfigDict, Field
 
+from stagescope import caches
+from stagescope.cli.kept import print_json
 from stagescope.errors import printable
 
 if TYPE_CHECKING:
@@ -103,10 +105,18 @@ class Command(Arguments):
         raise AssertionError("abstract")
 
 
-def print_json(value: Any) -> None:
-    from stagescope.spec import finite
+class ReadingCommand(Command):
+    """Arguments of a command that reads runs."""
 
-    print(json.dumps(finite(value), indent=2, allow_nan=False))
+    fresh: bool = Field(False, description="compute everything again: what earlier readings kept is neither used nor replaced")
+
+    def run(self) -> int:
+        if self.fresh:
+            os.environ[caches.FRESH] = "1"
+        return self.answered()
+
+    def answered(self) -> int:
+        raise AssertionError("abstract")
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -16,6 +16,7 @@ from stagescope.cli.arguments import expanded, refuse_unknown
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.first_screen import Wrapped, at_once
+from stagescope.cli.kept import unwritten
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
 from stagescope.papers.study import NamedSweep, Study
@@ -71,12 +72,8 @@ def run(arguments: list[str]) -> int:
         said = "" if lost else str(interrupt)
         print(f"stagescope: {said or 'interrupted; nothing was kept'}", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:  # such as a full device behind standard output
-        print(f"stagescope: cannot write the answer: {error.strerror or error}", file=sys.stderr)
-        return 1
+    except OSError as error:
+        return unwritten(error)
     except MemoryError:
         print("stagescope: out of memory; record fewer frames or use a smaller model", file=sys.stderr)
         return 1

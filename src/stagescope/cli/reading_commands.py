@@ -17,20 +17,21 @@ from stagescope.cli.command import (
     Json,
     OwnClaims,
     OwnObjective,
+    ReadingCommand,
     RunFolder,
     answer,
     objective,
     open_page,
-    print_json,
     print_notes,
 )
+from stagescope.cli.kept import show
 from stagescope.errors import InputError, printable
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
 
 
-class Stages(Command):
+class Stages(ReadingCommand):
     """The stages of a run, and its events with intervals. A stage is a stretch of a run in which one thing is learned."""
 
     folder: RunFolder
@@ -39,25 +40,20 @@ class Stages(Command):
     objective: OwnObjective = OWN_OBJECTIVE
     json_: Json = AS_JSON
 
-    def run(self) -> int:
-        from stagescope.cli.render import HINT, print_captions, print_stage_legend, print_stages
+    def answered(self) -> int:
+        from stagescope.cli.render import print_captions, print_stage_legend
         from stagescope.papers.reading import reading
 
         seen = reading(self.folder, objective(self.objective))
         found = seen.told_stages
-        if self.json_:
-            print_json(found.json())
-            return 0
-        print_stages(found, self.all)
-        if self.explain:
+        show("stages", found, self.json_, self.all, hint=not self.explain)
+        if self.explain and not self.json_:
             print_captions(seen)
             print_stage_legend(seen, found)
-        else:
-            print(HINT)
         return 0
 
 
-class Check(Command):
+class Check(ReadingCommand):
     """Put the claims of the paper, and your own, to a run: the ledger of verdicts. A claim is a sentence of the paper that a run
     can confirm or violate."""
 
@@ -71,7 +67,7 @@ class Check(Command):
     quiet: bool = QUIET
     json_: Json = AS_JSON
 
-    def run(self) -> int:
+    def answered(self) -> int:
         from stagescope.papers.reading import check
         from stagescope.papers.registry import watched_problems
         from stagescope.runs.store import load
@@ -81,15 +77,12 @@ class Check(Command):
         found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=self.progress)
         for problem in watched_problems() if is_watched(run) else ():
             print(printable(f"stagescope: {problem}"), file=sys.stderr)
-        answer(found, self.json_, "print_ledger")
-        if not self.json_:
-            from stagescope.cli.render import HINT, print_claim_legend
+        show("check", found, self.json_, hint=not self.explain)
+        if self.explain and not self.json_:
+            from stagescope.cli.render import print_claim_legend
             from stagescope.papers.reading import reading
 
-            if self.explain:
-                print_claim_legend(reading(run), found)
-            else:
-                print(HINT)
+            print_claim_legend(reading(run), found)
         return 0
 
 
@@ -105,7 +98,7 @@ class Heads(Command):
         return answer(heads(self.folder), self.json_, "print_heads")
 
 
-class Ladder(Command):
+class Ladder(ReadingCommand):
     """The critical points a run passed, each a rung: what opens at it, and when it should have been left and was left."""
 
     folder: RunFolder
@@ -113,7 +106,7 @@ class Ladder(Command):
     quiet: bool = Field(False, description="no progress bar, no estimate of the time")
     json_: Json = AS_JSON
 
-    def run(self) -> int:
+    def answered(self) -> int:
         from stagescope.papers.reading import reading, saddle_ladder
         from stagescope.runs.store import load
 
@@ -122,10 +115,11 @@ class Ladder(Command):
             seconds, sentence = reading(stored, law).ladder_cost
             if seconds > LONG_SECONDS:
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
-        return answer(saddle_ladder(stored, law, progress=self.progress), self.json_, "print_ladder")
+        show("ladder", saddle_ladder(stored, law, progress=self.progress), self.json_)
+        return 0
 
 
-class Report(Command):
+class Report(ReadingCommand):
     """Write runs as one offline page in which to watch them learn; runs of one study share its scrubber."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN...", help="folders of runs")]
@@ -138,7 +132,7 @@ class Report(Command):
     open: bool = Field(False, description="show it in the browser")
     quiet: bool = Field(False, description="no progress bar; print the path alone")
 
-    def run(self) -> int:
+    def answered(self) -> int:
         from stagescope.reporting.report import html_target, report
 
         chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
@@ -153,7 +147,7 @@ class Report(Command):
         return 0
 
 
-class Figures(Command):
+class Figures(ReadingCommand):
     """Draw the views of a run's report as files (PDF, SVG, PNG), and its stages and ledger as text."""
 
     folder: RunFolder
@@ -163,7 +157,7 @@ class Figures(Command):
     claims: OwnClaims = OWN_CLAIMS
     quiet: bool = Field(False, description="no progress bar; print the paths alone")
 
-    def run(self) -> int:
+    def answered(self) -> int:
         from stagescope.reporting.static import figures
 
         chosen: Any = {"to": self.to, "skip": self.skip, "claims": self.claims or ()}

@@ -14,14 +14,11 @@ from stagescope.claims.claim import Outcome
 from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import printable, sentence
-from stagescope.landscape.ladder import Ladder
-from stagescope.landscape.saddle_path import SaddlePath
-from stagescope.options import option_words
-from stagescope.papers.registry import paper_of, studies
-from stagescope.views.view import GLOSSARY, occurring
 
 if TYPE_CHECKING:
     from stagescope.landscape.continuation import Branch
+    from stagescope.landscape.ladder import Ladder
+    from stagescope.landscape.saddle_path import SaddlePath
     from stagescope.papers.reading import Reading
     from stagescope.papers.study import Study
     from stagescope.watching.heads import Heads
@@ -143,7 +140,7 @@ def print_heads(found: "Heads") -> None:
         show(Text(f"{name}: {note}", style="dim"))
 
 
-def print_ladder(found: Ladder) -> None:
+def print_ladder(found: "Ladder") -> None:
     """One rung a row; notes are below the table."""
     table = new_table("rung", found.clock, "distance", "opens", "rate", "left at", "cosines")
     table.padding = (0, 1, 0, 0)
@@ -193,7 +190,7 @@ def print_text(found: Any) -> None:
     show(found.text())
 
 
-def print_path(scale: float, seed: int, path: SaddlePath) -> None:
+def print_path(scale: float, seed: int, path: "SaddlePath") -> None:
     """A saddle path: events with their intervals, legs, and what is not predicted."""
     by = "; times are those of the flow" if path.by == "flow" else ""
     show(Text(f"start scale {scale:g}, seed {seed}{by}", style="bold"))
@@ -260,6 +257,8 @@ def _value(value: Any) -> str:
 
 def print_studies() -> None:
     """All studies: what each is about, and how many presets and named sweeps it has; on a terminal of 24 lines."""
+    from stagescope.papers.registry import studies  # an answer that is kept is shown without papers
+
     table = new_table("study", "about", "presets")
     table.padding = (0, 1, 0, 0)
     table.columns[0].no_wrap, table.columns[2].justify = True, "right"
@@ -272,11 +271,15 @@ def print_studies() -> None:
 
 def catalogue(only: str | None = None) -> dict[str, Any]:
     """Everything that can be named on the command line, of all studies or of one."""
+    from stagescope.papers.registry import studies
+
     return {name: _catalogued(study) for name, study in studies().items() if only in (None, name)}
 
 
 def _catalogued(study: "Study") -> dict[str, Any]:
     """What one study has; figures and claims whose modules fail to load are left out, and `problems` says why."""
+    from stagescope.papers.registry import paper_of
+
     found = {
         "title": study.title,
         "paper": paper_of(study.name).reference.text,
@@ -300,6 +303,8 @@ def _catalogued(study: "Study") -> dict[str, Any]:
 
 
 def print_catalogue(found: dict[str, Any]) -> None:
+    from stagescope.options import option_words
+
     for name, study in found.items():
         show(Text.assemble((name, "bold"), f" {study['title']}"))
         show(Text(study["paper"], style="dim"))
@@ -386,6 +391,8 @@ def print_captions(seen: "Reading") -> None:
 
 def print_stage_legend(seen: "Reading", found: Stages) -> None:
     """Symbols of events, stages and their evidence."""
+    from stagescope.views.view import GLOSSARY, occurring
+
     names = [*found.estimates, *(stage.name for stage in found if not stage.aside)]
     own = _own(seen)
     _print(occurring(GLOSSARY, names) | occurring(own, [*names, *(stage.evidence for stage in found if not stage.aside)]))
@@ -393,6 +400,8 @@ def print_stage_legend(seen: "Reading", found: Stages) -> None:
 
 def print_claim_legend(seen: "Reading", found: Ledger) -> None:
     """Symbols of claims that apply to the run."""
+    from stagescope.views.view import occurring
+
     texts = [f"{row.statement} {row.reason}" for row in found if row.verdict != "not applicable"]
     _print(occurring(_own(seen), texts))
 

@@ -115,6 +115,14 @@ def locate(source: str) -> dict[str, Path]:
     return found
 
 
+def files_here(source: str) -> dict[str, Path]:
+    """The same; empty where there are none: nothing is downloaded."""
+    try:
+        return _present(source) if source in KNOWN else _first(source)[1]
+    except InputError:
+        return {}
+
+
 def anchored(source: str) -> str:
     """A known name as it is, a path as the absolute one that it means here: that is good from any folder."""
     return source if source in KNOWN else os.path.abspath(_first(source)[0])

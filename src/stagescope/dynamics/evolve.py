@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, require_motion
+from stagescope.dynamics.kept import kept_frames, kept_run
 from stagescope.dynamics.record import Record, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field, FlatField, Objective, as_field
@@ -233,6 +234,7 @@ class Interrupted(KeyboardInterrupt):
         self.folder = folder
 
 
+@kept_run
 @one_blas_thread()
 def evolve(
     what: Objective | Field,
@@ -314,6 +316,7 @@ def just_evolved(run: Run) -> bool:
     return len(parts) == 3 and all(one is other for one, other in zip(parts, (run.params, run.series, run.spec), strict=True))
 
 
+@kept_frames
 def frames(
     what: Objective | Field,
     params: Params,

@@ -18,6 +18,7 @@ from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.detect.transitions import curve_events
 from stagescope.dynamics.dynamics import SolveFailed
 from stagescope.dynamics.evolve import just_evolved
+from stagescope.dynamics.kept import keeping
 from stagescope.errors import InputError, StagescopeError, message, needed
 from stagescope.fields.field import Field, Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
@@ -29,6 +30,7 @@ from stagescope.papers.reading_cache import Companions, Verdicts, ending, keep, 
 from stagescope.papers.rebuild import after_fork, ended, field_of, forked, other_start
 from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.progress import progress_for
+from stagescope.readings.answers import kept_answer
 from stagescope.readings.replay import Replay, ReplayTest, why_no_replay
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
@@ -168,6 +170,7 @@ class Reading:
         return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.curve_events, notes)
 
     @cached_property
+    @kept_answer("stages")
     def told_stages(self) -> Stages:
         """What `ss.stages` answers: the paper's stages with the transitions beside them.
 
@@ -189,8 +192,18 @@ class Reading:
         return self
 
     @cached_property
+    @kept_answer("check")
     def ledger(self) -> Ledger:
         """The verdicts of the paper's claims."""
+        return self._judged()
+
+    @cached_property
+    @kept_answer("check --elsewhere")
+    def decided_ledger(self) -> Ledger:
+        """The same, with the verdicts of runs beside this one where it cannot decide."""
+        return self.with_elsewhere(self._judged())
+
+    def _judged(self) -> Ledger:
         claims = () if self.kind is None else self.kind.claims()
         if not claims:
             how = "put claims of your own to it: --claims module:NAME, in Python claims=[...]"
@@ -231,13 +244,14 @@ class Reading:
         refuse_taken(own, () if self.kind is None else self.kind.claims())
         self.need_frames()
         if not own:
-            return self.with_elsewhere(self.ledger) if elsewhere else self.ledger
+            return self.decided_ledger if elsewhere else self.ledger
         if (error := missing(self.type)) is not None:
             raise error
-        written = self.ledger.verdicts if self.kind is not None and self.kind.claims() else ()
-        notes = self.ledger.notes if written else ()
-        found = Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)), notes)
-        return self.with_elsewhere(found) if elsewhere else found
+        written = (self._judged() if elsewhere else self.ledger) if self.kind is not None and self.kind.claims() else None
+        verdicts, notes = ((), ()) if written is None else (written.verdicts, written.notes)
+        found = Ledger(self.run.status, self.run.clock, (*verdicts, *self.judge(own)), notes)
+        with keeping(self.run):
+            return self.with_elsewhere(found) if elsewhere else found
 
     def with_elsewhere(self, ledger: Ledger) -> Ledger:
         """A ledger in which claims that this run cannot decide have the verdict of a run beside it that can."""
@@ -262,7 +276,8 @@ class Reading:
         Where code that computes the evidence has a mistake, all of them are inconclusive, and their rows say why. An error of
         Stagescope's own, such as a text that cannot be found, names a remedy and is raised.
         """
-        return Ledger(self.run.status, self.run.clock, self._verdicts.of(tuple(claims), self))
+        with keeping(self.run):
+            return Ledger(self.run.status, self.run.clock, self._verdicts.of(tuple(claims), self))
 
     @property
     def prediction(self) -> SaddlePath | None:
@@ -275,6 +290,7 @@ class Reading:
         return self._predicted[1]
 
     @cached_property
+    @kept_answer("predicted")
     def _predicted(self) -> tuple[SaddlePath | None, str]:
         try:
             return predicted(self.run, self.what), ""
@@ -291,6 +307,7 @@ class Reading:
         raise InputError(f"runs of {self.type!r} have no ladder of their own")
 
     @cached_property
+    @kept_answer("ladder")
     def ladder(self) -> Ladder:
         """The critical points the run passed; those of a fork are of its frames after it was forked."""
         if self.has_own_ladder and self.what is None:
@@ -351,11 +368,13 @@ class Reading:
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
         """What `make(*arguments)` gives, such as a run beside this one; made once. See `Companions`."""
-        return self._companions.get(make, *arguments)
+        with keeping(self.run):
+            return self._companions.get(make, *arguments)
 
     def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made | StagescopeError]:
         """What `make(value)` gives for each value, each made once: the runs of a claim over several, or their errors."""
-        return self._companions.each(make, values)
+        with keeping(self.run):
+            return self._companions.each(make, values)
 
     def adopt(self, other: "Reading") -> None:
         """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""

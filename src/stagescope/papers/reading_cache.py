@@ -10,10 +10,9 @@ import numpy as np
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field, Objective
-from stagescope.papers.rebuild import types_of
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
-from stagescope.spec import canonical
+from stagescope.spec import canonical, types_of
 from stagescope.threads import one_blas_thread
 
 if TYPE_CHECKING:

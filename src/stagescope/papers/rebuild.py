@@ -2,7 +2,6 @@
 
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from stagescope.dynamics.dynamics import SolveFailed
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
+from stagescope.dynamics.kept import keeping
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError, message
 from stagescope.fields.field import Field, JaxObjective, Objective, as_field
@@ -28,7 +28,7 @@ from stagescope.readings.replay import Replay, ReplayTest, missed_start, motion,
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
 from stagescope.runs.run import DONE, Run
-from stagescope.spec import Spec, build
+from stagescope.spec import Spec, build, types_of
 from stagescope.threads import one_blas_thread
 
 DYNAMICS = (Descent, GradientFlow, Forked, Pushed)
@@ -140,17 +140,6 @@ def rebuilt(spec: Any) -> Any:
     return build(spec)
 
 
-def types_of(spec: Any) -> Iterator[str]:
-    """The ids of all types in a spec."""
-    if isinstance(spec, dict):
-        if isinstance(spec.get("type"), str):
-            yield spec["type"]
-        spec = list(spec.values())
-    if isinstance(spec, list):
-        for item in spec:
-            yield from types_of(item)
-
-
 def replay(run: Run, record: Record, what: Objective | Field | None = None, progress: bool | None = False) -> Run:
     """The same motion from the first recorded frame to the last, with other frames kept.
 
@@ -164,7 +153,7 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
         >>> ss.replay(run, ss.Uniform(frames=5)).frames
         5
     """
-    with no_tiny_start():
+    with no_tiny_start(), keeping(run):
         again = evolve(field_of(run.spec, what), run.at(0), **motion(run), record=record, seed=run.seed or 0, progress=progress)
     return ended(again, "the replay of this run")
 

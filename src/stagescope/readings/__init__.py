@@ -1,1 +1,1 @@
-"""What is said of a run from its frames: the rule of replay."""
+"""What is said of a run from its frames, and how it is kept; the rule of replay."""

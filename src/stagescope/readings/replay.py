@@ -24,6 +24,7 @@ from stagescope.dynamics.dynamics import Dynamics, SolveFailed, TinyStart
 from stagescope.dynamics.evolve import evolve, frames
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
+from stagescope.dynamics.kept import keeping
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
@@ -142,7 +143,7 @@ class Replay:
 
     def run_at(self, others: np.ndarray) -> Run:
         """The replay with frames at the recorded positions and at others."""
-        with no_tiny_start():
+        with no_tiny_start(), keeping(self.run):
             again = evolve(
                 self.field,
                 self.run.at(0),

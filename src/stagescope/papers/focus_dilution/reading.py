@@ -180,7 +180,10 @@ class FocusDilutionReading(Reading):
         return self._flow(moved, self.run.at(0), until, "the flow on a chain with another asymmetry")
 
     def _flow(self, law: Any, start: Params, until: float, what: str) -> TokenCurves:
-        frames = Uniform(frames=round(1 / REFINEMENT.longest) + 2)  # so near that no late stretch between frames is cut
+        # So near that no stretch between frames is cut for its length, and most flows need no second integration; where so many
+        # are too many to read, no late one.
+        near, late = (round(1 / share) + 2 for share in (REFINEMENT.pieces * REFINEMENT.shortest, REFINEMENT.longest))
+        frames = Uniform(frames=max(late, min(near, int(REFINEMENT.most_entries / len(self.curves.pi) ** 2))))
         made = evolve(law, start, GradientFlow(rtol=BESIDE), until=until, record=frames, progress=False)
         return _refined(ended(made, what), Replay(made, law).refined)
 

@@ -1,0 +1,73 @@
+"""Commands that are answered before a parser is loaded: those whose answer a reading has kept."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stagescope.caches import FRESH
+
+FLAGS = {
+    "stages": {"--all", "--json"},
+    "check": {"--elsewhere", "--json", "--quiet"},
+    "ladder": {"--json", "--quiet"},
+}
+"""Switches with which a kept answer is shown; any other word is for the parser."""
+
+
+def kept(arguments: Sequence[str]) -> bool:
+    """Print the answer that is kept for these words; False, and nothing is printed, where the command must be run."""
+    verb, *words = arguments or ("",)
+    switches = [word for word in words if word.startswith("-")]
+    if verb not in FLAGS or len(words) - len(switches) != 1 or set(switches) - FLAGS[verb] or len(set(switches)) < len(switches):
+        return False
+    if os.environ.get(FRESH):
+        return False
+    from stagescope.readings.answers import stored_answer
+
+    [folder] = set(words) - set(switches)
+    found = stored_answer(Path(folder), " ".join([verb, *{"--elsewhere"}.intersection(switches)]))
+    if found is None:
+        return False
+    try:
+        show(verb, found, "--json" in switches, "--all" in switches)
+        sys.stdout.flush()
+    except OSError as error:
+        sys.exit(unwritten(error))
+    return True
+
+
+def show(verb: str, found: Any, as_json: bool, whole: bool = False, hint: bool = True) -> None:
+    """Print stages, a ledger of claims or a saddle ladder, for people or as JSON."""
+    if as_json:
+        print_json(found.json())
+        return
+    from stagescope.cli import render
+
+    if verb == "stages":
+        render.print_stages(found, whole)
+    else:
+        (render.print_ledger if verb == "check" else render.print_ladder)(found)
+    if hint and verb != "ladder":
+        print(render.HINT)
+
+
+def print_json(value: Any) -> None:
+    try:
+        text = json.dumps(value, indent=2, allow_nan=False)
+    except ValueError:  # JSON has no infinity
+        from stagescope.spec import finite
+
+        text = json.dumps(finite(value), indent=2)
+    print(text)
+
+
+def unwritten(error: OSError) -> int:
+    """The exit code where standard output takes no more: its reader has gone, or a device is full."""
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        print(f"stagescope: cannot write the answer: {error.strerror or error}", file=sys.stderr)
+    return 1
