@@ -146,7 +146,7 @@ class SaddlePath:
     def __str__(self) -> str:
         legs = "\n".join(
             f"{leg.label:<7} {leg.t_in:>9.5g} to {'end' if leg.t_out is None else f'{leg.t_out:.5g}':<9}"
-            f"  loss {leg.loss:.4f}  {leg.state}"
+            f"  loss {leg.loss:.4f}  {leg.state or ''}"
             for leg in self.legs
         )
         events = "\n".join(f"{name:<4} {_when(self.events[name])}" for name in self.sequence)
