@@ -83,7 +83,9 @@ def test_transitions_that_are_events_are_not_repeated(shown):
     step = Transition(50.0, 45.0, 56.0, 40.0, 60.0, -1.0)
     found = Stages.of("finished", "step", {"transition 1": Event(50.0, 45.0, 56.0)}, (), {"loss": "2 of 9 records"})
     with_loss = Stages(**{**vars(found), "transitions": (("loss", step),)})
-    with_more = Stages(**{**vars(found), "transitions": (("loss", step), ("accuracy", Transition(60.0, 55.0, 66.0, 50.0, 70.0, 0.5)))})
+    with_more = Stages(
+        **{**vars(found), "transitions": (("loss", step), ("accuracy", Transition(60.0, 55.0, 66.0, 50.0, 70.0, 0.5)))}
+    )
     assert not any("transition of" in line for line in shown(with_loss))
     lines = shown(with_more)
     (line,) = [line for line in lines if line.split()[:1] == ["accuracy"]]
