@@ -41,7 +41,9 @@ def test_events_without_estimates_are_reached_or_not():
 def test_a_copy_with_transitions_keeps_the_events():
     found = replace(made(), transitions=(("loss", Transition(1.0, 0.5, 1.5, 0.4, 1.6, -2.0)),))
     assert found.estimates == EVENTS
-    assert found.json()["transitions"] == [{"curve": "loss", "t": 1.0, "low": 0.5, "high": 1.5, "width": 0.1, "amplitude": -2.0}]
+    (row,) = found.json()["transitions"]
+    assert row | {"curve": "loss", "t": 1.0, "low": 0.5, "high": 1.5, "start": 0.4, "stop": 1.6, "amplitude": -2.0} == row
+    assert set(row) == {"curve", "t", "low", "high", "start", "stop", "amplitude", "kind", "origin"}
 
 
 def test_events_in_words():
