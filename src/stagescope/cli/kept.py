@@ -9,6 +9,7 @@ from typing import Any
 
 from stagescope.caches import FRESH
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s to start, and `evolve` uses one thread anyway
 FLAGS = {
     "stages": {"--all", "--json"},
     "check": {"--elsewhere", "--json", "--quiet"},

@@ -1,6 +1,5 @@
 """`stagescope`: parse, dispatch, and turn errors into a sentence and an exit code. Imports nothing heavy."""
 
-import os
 import re
 import signal
 import sys
@@ -21,7 +20,6 @@ from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
 from stagescope.papers.study import NamedSweep, Study
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s to start, and `evolve` uses one thread anyway
 VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
     "run": (run_commands.Run, run_commands.RunFlags),
     "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
