@@ -101,7 +101,7 @@ def _table(study: str, first: int, count: int) -> bool:
     print(f"  {len(errors)} events, inside {np.mean(inside):.3f}, error {error[0]:.1e}, 90 % {error[1]:.1e}, most {error[2]:.1e}")
     print(f"  by regime: {', '.join(f'{name} {np.mean(found):.2f} of {len(found)}' for name, found in sorted(regimes.items()))}")
     print(f"  CPU over that of the flow: median {ratio[0]:.2f}, 90 % {ratio[1]:.2f}, most {ratio[2]:.2f}", flush=True)
-    return disordered == 0 and np.mean(inside) >= LEAST_COVERAGE and ratio[0] <= LARGEST_RATIO
+    return bool(disordered == 0 and np.mean(inside) >= LEAST_COVERAGE and ratio[0] <= LARGEST_RATIO)
 
 
 def _ordered(path: ss.SaddlePath) -> bool:
@@ -120,4 +120,4 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    raise SystemExit(0 if main(*words[:1], *map(int, words[1:])) else 1)
+    raise SystemExit(0 if main(*words[:1], *map(int, words[1:])) else 1)  # pyright: ignore[reportArgumentType]

@@ -282,6 +282,7 @@ class Search:
                 np.array([np.log(shape.centre), np.log(max(shape.rise, spacing))]),
                 np.array([max(shape.rise, 3 * spacing), 1.0]),
             )
+            place, value = np.zeros((2, 1)), np.zeros(1)
             for _ in range(5):
                 grid = np.stack(np.meshgrid(np.linspace(-1, 1, 25), np.linspace(-1, 1, 11), indexing="ij")).reshape(2, -1)
                 place = middle[:, None] + half[:, None] * grid
@@ -349,7 +350,7 @@ class Search:
     def event(self, fit: Fit, heights: np.ndarray, group: list[int], spans: dict[int, tuple[int, int]]) -> Transition | None:
         """One transition or spike: a group of shapes that comes back by more than half is a spike."""
         begin, end = min(spans[j][0] for j in group), max(spans[j][1] for j in group)
-        path = sum(heights[j] * fit.shapes[j].on(self.x) for j in group)[begin : end + 1]
+        path = np.sum([heights[j] * fit.shapes[j].on(self.x) for j in group], axis=0)[begin : end + 1]
         way = path - path[0]
         net, top = float(way[-1]), int(np.argmax(np.abs(way)))
         spike = abs(net) < abs(way[top]) / 2

@@ -71,7 +71,7 @@ class FlowSteps:
         kept = np.unique(np.concatenate([[0, len(self.time) - 1], held - 1, held]))
         time, vectors = [self.time[kept]], [self.vectors[kept]]
         for i in held.tolist():
-            h, ends = self.time[i] - self.time[i - 1], (self.vectors[i - 1], self.vectors[i])
+            h, ends = float(self.time[i] - self.time[i - 1]), (self.vectors[i - 1], self.vectors[i])
             slopes = self.velocity(i - 1), self.velocity(i)
             time.append(self.time[i - 1] + h * PIECES)
             vectors.append(np.stack([between(share, h, ends, slopes) for share in PIECES]))
