@@ -88,7 +88,10 @@ class Reading:
         run = self.run
         if run.status in BROKEN or why_no_replay(run):
             return ReplayTest(None, run.clock, run.frames)
-        return other_start(run) or Replay(run, self.field)
+        try:
+            return other_start(run) or Replay(run, self.field)
+        except StagescopeError:  # without its objective or its package a run is read as it is, and what needs them says so
+            return ReplayTest(None, run.clock, run.frames)
 
     def replay(self, positions: np.ndarray) -> Run | None:
         """The run with frames at `positions` too, by its law; None where the law does not pass through every recorded frame.
