@@ -32,8 +32,7 @@ def start(eps):
     return {"A": eps * np.eye(2), "B": eps * np.eye(2)}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("eps", [1e-8, 1e-60])
+@pytest.mark.parametrize("eps", [1e-8, pytest.param(1e-60, marks=pytest.mark.long)])
 def test_times_of_a_factorisation_are_those_of_the_closed_form(loss, eps):
     path = ss.saddle_path(loss, start(eps))
     assert [leg.label for leg in path.legs] == ["1 saddle", "2 saddle", "3 minimum"]

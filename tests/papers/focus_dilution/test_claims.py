@@ -391,7 +391,7 @@ def test_a_symmetric_point_that_was_not_reached_decides_nothing():
 
 
 def test_half_the_asymmetry_is_half_the_rate():
-    """Measured in runs: the exponent of delta is 1 in the limit; frames that the law of their chain does not make confirm nothing."""
+    """Measured in runs: the exponent of delta is 1 in the limit; frames that the law does not make confirm nothing."""
     chain = ss.LazyChain(pi=asymmetric_law(0.5, 4, (1.0, -0.4, -0.6), 0.015), persistence=0.35)
     model = ss.TokenAttention(vocab=4, width=8, scale=2.0)
     run = ss.evolve(ss.population_loss(model, chain), model.init(0, 1e-3), ss.GradientFlow(), until=6000.0)
