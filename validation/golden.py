@@ -158,6 +158,8 @@ def page_data(html: str) -> dict[str, Any]:
                 return digest(np.frombuffer(raw, "u1").reshape(8, -1).T.copy().view("<f8").reshape(value["shape"]))
             if value["encoding"] == "f32":
                 items = np.frombuffer(raw, "u1").reshape(4, -1).T.copy().view("<u4").reshape(value["shape"])
+                if value["order"]:  # signs stand in the last bits
+                    items = (items >> 1) ^ -(items & 1)
                 for _ in range(value["order"]):
                     items = np.cumsum(items, axis=0, dtype="<u4")
                 return digest(items.view("<f4"))
