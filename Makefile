@@ -67,7 +67,7 @@ kernels-%: $(VENV)/.dev
 	$(BIN)/python -m tests.kernels $*
 
 test: browser $(TSC)
-	$(MAKE) --jobs=2 kernels-0 kernels-1 lint
+	$(MAKE) --jobs=2 lint kernels-0 kernels-1
 	$(MEMORY) $(BIN)/pytest --durations=30
 
 coverage: browser
