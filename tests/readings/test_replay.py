@@ -189,3 +189,13 @@ def test_the_command_says_which_frame(tmp_path, capsys):
         answer = json.loads(capsys.readouterr().out)
         assert answer["intact"] is (code == 0)
         assert answer["replay"]["passes"] is {"true": True, "false": False, "curve": None}[name]
+
+
+def test_frames_without_their_start_confirm_nothing(tmp_path):
+    """A straight line whose first frame is left out cannot be replayed: it must not be believed for that."""
+    run = made("focus-dilution")
+    for name, late in (("true", run), ("false", straight(run))):
+        late.only(np.arange(1, late.frames)).save(tmp_path / name)
+        ledger = ss.check(tmp_path / name)
+        assert "a replay begins at 0" in ledger.notes[0]
+        assert not [row.tag for row in ledger if row.verdict == "confirmed"]

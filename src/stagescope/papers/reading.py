@@ -86,8 +86,12 @@ class Reading:
     def _replay(self) -> Replay | ReplayTest:
         """The law from the run's first frame on, or why it is not followed."""
         run = self.run
-        if run.status in BROKEN or why_no_replay(run):
+        if run.status in BROKEN or run.spec["field"] is None or run.frames < 2:
             return ReplayTest(None, run.clock, run.frames)
+        if self.kind is not None and (why := why_no_replay(run)):
+            return ReplayTest(
+                None, run.clock, run.frames, reason=f"{why}, so its frames are read as they are and confirm nothing"
+            )
         try:
             return other_start(run) or Replay(run, self.field)
         except StagescopeError:  # without its objective or its package a run is read as it is, and what needs them says so
@@ -227,7 +231,7 @@ class Reading:
         if not missed or row.verdict != "confirmed":
             return row
         return replace(
-            row, verdict="inconclusive", reason=f"the law does not make these frames, which confirm nothing; {row.reason}"
+            row, verdict="inconclusive", reason=f"the law is not seen to make these frames, which confirm nothing; {row.reason}"
         )
 
     def judge_paper(self, claims: tuple[Claim, ...]) -> Ledger:
