@@ -27,11 +27,11 @@ from stagescope.markup import block, note
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.predicting import predicted
 from stagescope.papers.reading_cache import Companions, Verdicts, ending, keep, keep_objective, known, only_objective
-from stagescope.papers.rebuild import after_fork, ended, field_of, forked, other_start
+from stagescope.papers.rebuild import after_fork, ended, field_of, forked, replay_of
 from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.progress import progress_for
 from stagescope.readings.answers import kept_answer
-from stagescope.readings.replay import Replay, ReplayTest, why_no_replay
+from stagescope.readings.replay import Replay, ReplayTest
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
@@ -88,14 +88,14 @@ class Reading:
         run = self.run
         if run.status in BROKEN or run.spec["field"] is None or run.frames < 2:
             return ReplayTest(None, run.clock, run.frames)
-        if self.kind is not None and (why := why_no_replay(run)):
-            return ReplayTest(
-                None, run.clock, run.frames, reason=f"{why}, so its frames are read as they are and confirm nothing"
-            )
         try:
-            return other_start(run) or Replay(run, self.field)
+            law = replay_of(run, self.field)
         except StagescopeError:  # without its objective or its package a run is read as it is, and what needs them says so
             return ReplayTest(None, run.clock, run.frames)
+        if isinstance(law, Replay) or law.passes is False:
+            return law
+        reason = f"{law.reason}, so its frames are read as they are and confirm nothing" if self.kind is not None else ""
+        return ReplayTest(None, run.clock, run.frames, reason=reason)
 
     def replay(self, positions: np.ndarray) -> Run | None:
         """The run with frames at `positions` too, by its law; None where the law does not pass through every recorded frame.

@@ -23,8 +23,8 @@ from stagescope.landscape.spectrum import Pushed
 from stagescope.own import fingerprint, imported, member, parts
 from stagescope.papers import registry
 from stagescope.papers.registry import load_type, missing
-from stagescope.params import Layout
-from stagescope.readings.replay import Replay, ReplayTest, missed_start, motion, no_tiny_start, why_no_replay
+from stagescope.params import Layout, Params
+from stagescope.readings.replay import Replay, ReplayTest, missed_start, motion, no_tiny_start, position_of, why_no_replay
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
 from stagescope.runs.run import DONE, Run
@@ -176,11 +176,9 @@ def verify_replay(run: Run | str | Path, what: Objective | Field | None = None) 
         True
     """
     run = run if isinstance(run, Run) else store.load(run)
-    if why := why_no_replay(run):
-        return ReplayTest(None, run.clock, run.frames, reason=why)
-    law = Replay(run, field_of(run.spec, what))  # its law is missing: an error, not a finding
-    if (other := other_start(run)) is not None:
-        return other
+    law = replay_of(run, None if why_no_replay(run) else field_of(run.spec, what))  # its law is missing: an error, no finding
+    if isinstance(law, ReplayTest):
+        return law
     try:
         with suppress(SolveFailed):
             deque(law.frames(np.zeros(0)), maxlen=0)
@@ -189,20 +187,36 @@ def verify_replay(run: Run | str | Path, what: Objective | Field | None = None) 
         return law.failed(error)
 
 
-def other_start(run: Run) -> ReplayTest | None:
-    """A test that fails where the first frame is not what the study of a run makes of its options and seed; None otherwise.
+def replay_of(run: Run, field: Field | None) -> Replay | ReplayTest:
+    """The law of a run from its start on; where it cannot be followed, or begins elsewhere than the run, a test that says so.
 
-    Nothing is known of a start that no study made, or whose study or text is not there.
+    A run whose first frame was not recorded is followed from the start that its study makes of its options and seed.
     """
+    if field is None:
+        return ReplayTest(None, run.clock, run.frames, reason=why_no_replay(run))
+    start, recorded = study_start(run), position_of(run)[0] == 0
+    if (
+        start is not None
+        and recorded
+        and (missed := missed_start(run, start, f"the start that {run.study} makes of seed {run.seed}"))
+    ):
+        return missed
+    try:
+        return Replay(run, field, None if recorded else start)
+    except InputError as error:
+        return ReplayTest(None, run.clock, run.frames, reason=message(error))
+
+
+def study_start(run: Run) -> Params | None:
+    """The start that the study of a run makes of its options and seed; None where the study, or its text, is not known here."""
     if run.study is None or run.config is None:
         return None
     try:
-        made = registry.study(run.study)
-        options = made.configured(None, **{name: run.config[name] for name in made.options.model_fields if name in run.config})
-        start = made.setup(options, run.seed or 0).params
+        study = registry.study(run.study)
+        options = study.configured(None, **{name: run.config[name] for name in study.options.model_fields if name in run.config})
+        return study.setup(options, run.seed or 0).params
     except Exception:  # code of the paper runs here
         return None
-    return missed_start(run, start, f"the start that {run.study} makes of seed {run.seed}")
 
 
 def forked(run: Run) -> str | None:

@@ -109,8 +109,6 @@ def why_no_replay(run: Run) -> str:
         return f"this run has no law of motion to replay: it was recorded elsewhere (source: {run.spec['source']['kind']})"
     if run.frames < 2:
         return f"this run has {run.frames} frame{'' if run.frames == 1 else 's'}: a replay needs two"
-    if (first := float(position_of(run)[0])) != 0:
-        return f"the first frame of this run is at {first:g}: a replay begins at 0"
     return ""
 
 
@@ -126,12 +124,18 @@ def missed_start(run: Run, start: Params, what: str) -> ReplayTest | None:
 
 
 class Replay:
-    """The law of a run from its first frame on. What it has at the recorded positions is kept for `test`."""
+    """The law of a run from its start on. What it has at the recorded positions is kept for `test`.
 
-    def __init__(self, run: Run, field: Field) -> None:
+    `start` is the state at position 0: the first frame, or, where that was not recorded, what the study of the run makes.
+    """
+
+    def __init__(self, run: Run, field: Field, start: Params | None = None) -> None:
         if why := why_no_replay(run):
             raise InputError(why)
         self.run, self.field, self.positions = run, field, position_of(run)
+        if start is None and self.positions[0] != 0:
+            raise InputError(f"the first frame of this run is at {self.positions[0]:g}, and the start before it is not known")
+        self.start = run.at(0) if start is None else start
         self._vectors = np.full((run.frames, Layout.of(run.at(0)).size), np.nan)
         self._series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
         self._broke_down = ""
@@ -146,7 +150,7 @@ class Replay:
         with no_tiny_start(), keeping(self.run):
             again = evolve(
                 self.field,
-                self.run.at(0),
+                self.start,
                 **motion(self.run),
                 record=self.record(others),
                 seed=self.run.seed or 0,
@@ -162,11 +166,10 @@ class Replay:
 
     def frames(self, others: np.ndarray) -> Iterator[tuple[dict[str, float], Params]]:
         """Clock and parameters of each frame of the replay, one after another; those between the records are not kept."""
-        start, row = self.run.at(0), 0
-        layout = Layout.of(start)
+        row, layout = 0, Layout.of(self.start)
         with no_tiny_start():
             try:
-                steps = frames(self.field, start, **motion(self.run), record=self.record(others), measured=self.positions)
+                steps = frames(self.field, self.start, **motion(self.run), record=self.record(others), measured=self.positions)
                 for clock, vector in steps:
                     if clock.get("step", clock.get("t")) == self.positions[row]:
                         self._vectors[row] = vector
@@ -230,7 +233,8 @@ class Replay:
         }
         with suppress(SolveFailed, TinyStart):
             steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=self.positions)
-            for row, (clock, vector) in enumerate(steps):
+            recorded_steps = (step for step in steps if step[0].get("step", step[0].get("t")) in self.positions)
+            for row, (clock, vector) in enumerate(recorded_steps):
                 found[row] = vector
                 for name, values in series.items():
                     values[row] = clock[name]
