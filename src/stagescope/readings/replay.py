@@ -229,7 +229,7 @@ class Replay:
         series = {name: np.full(run.frames, np.nan) for name in self._series}
         moved = {
             name: block * (1 + LOOSER * unit.eps * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block)))
-            for name, block in run.at(0).items()
+            for name, block in self.start.items()
         }
         with suppress(SolveFailed, TinyStart):
             steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=self.positions)
