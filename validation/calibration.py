@@ -1,16 +1,17 @@
 """Every claim on inputs of its regime and on its nulls, drawn by seed; the tables of docs/how-sure.md.
 
-    python -m validation.calibration [STUDY ...]
-    python -m validation.calibration --renew STUDY ...
+    python -m validation.calibration [STUDY ...] [--first 600000] [--draws 40]
+    python -m validation.calibration --renew [STUDY ...] --first SEED
 
 Draws are kept in `validation/draws/`, so that a call that was interrupted goes on. The counts are written to
-`calibration.json` of the paper. The rules of the claims were frozen before FIRST was drawn. With --renew only claims are drawn
-that are new or have other rules than in the table, on seeds of their own; the lines of the others stay.
+`calibration.json` of the paper, with the first seed. Rules are frozen in a commit before their seeds are drawn. With --renew only
+claims are drawn that are new or have other rules than in the table, on seeds of their own; the lines of the others stay.
 """
 
+import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,43 +23,34 @@ from stagescope.papers.calibrate import calibrate, with_nulls
 from stagescope.papers.registry import paper_of, studies
 from validation import how_sure
 
-FIRST, AGAIN = 120_000, {"scan-snap": 150_000, "focus-dilution": 160_000, "linear-icl": 230_000, "markov-icl": 240_000}
-"""First seed, and that of a study whose rules were changed after a first table."""
-RENEWED = {"focus-dilution": 410_000, "incremental": 190_000, "linear-icl": 250_000, "markov-icl": 260_000}
-"""First seed of claims that were added or changed later."""
-DRAWS, ON_TEXT, ON_RENEWAL, WORKERS = (80, 80), (45, 30), 30, 2
-"""Draws of each family of inputs and of each null, those of a study on text and of a renewal, and processes."""
-FEWER = {"linear-icl": (22, 22), "markov-icl": (19, 19)}
-"""Draws of studies that were added later."""
+FIRST, DRAWS = 600_000, 40
+"""First seed, and draws of each family of inputs and of each null."""
 KEEP = Path(__file__).parent / "draws"
 
 
-def main(names: Iterable[str] = ()) -> bool:
+def main(words: Sequence[str] = ()) -> bool:
     """The tables of all studies, or of some; whether every claim is calibrated."""
+    parser = argparse.ArgumentParser(prog="validation.calibration", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help="default: all")
+    parser.add_argument("--first", type=int, default=FIRST, help="first seed; draw only after the rules are frozen")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="of each family of inputs and of each null")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--renew", action="store_true", help="draw only claims whose rules are not those of the table")
+    given = parser.parse_args(words)
     KEEP.mkdir(exist_ok=True)
     good = True
-    for name in names or studies():
-        draws, nulls = ON_TEXT if name.startswith("text-") else FEWER.get(name, DRAWS)
-        first = AGAIN.get(name, FIRST)
-        found = calibrate(name, draws, first, nulls=nulls, keep=KEEP / f"{name}-{first}.jsonl", workers=WORKERS)
-        good &= _written(name, found)
-    how_sure.main()
-    return good
-
-
-def renew(names: Iterable[str]) -> bool:
-    """Draws of the claims whose rules are not those of the table; whether every claim is calibrated."""
-    KEEP.mkdir(exist_ok=True)
-    good = True
-    for name in names:
+    for name in given.studies or studies():
         claims = with_nulls(studies()[name])
-        table = {line["tag"]: _line(line) for line in how_sure.counts()[name]["claims"]}
+        table = {line["tag"]: _line(line) for line in how_sure.counts().get(name, {"claims": []})["claims"]}
         changed = [claim for claim in claims if claim.tag not in table or table[claim.tag].rules != claim.rules]
-        first, keep = RENEWED[name], KEEP / f"{name}-{RENEWED[name]}.jsonl"
-        draws, nulls = FEWER.get(name, (ON_RENEWAL, ON_RENEWAL))
-        found = calibrate(name, draws, first, nulls=nulls, claims=changed, keep=keep)
-        lines = table | {line.tag: line for line in found.lines}
-        good &= _written(name, replace(found, lines=tuple(lines[claim.tag] for claim in claims)))
+        keep = KEEP / f"{name}-{given.first}.jsonl"
+        drawn = changed if given.renew else ()
+        counts = calibrate(name, given.draws, given.first, claims=drawn, keep=keep, workers=1 if given.renew else given.workers)
+        lines = (table if given.renew else {}) | {line.tag: line for line in counts.lines}
+        drawn_now = {"commit": how_sure.commit(), "draws": given.draws, "first": given.first}
+        if given.renew:
+            drawn_now["claims"] = [claim.tag for claim in changed]
+        good &= _written(name, replace(counts, lines=tuple(lines[claim.tag] for claim in claims)), drawn_now, given.renew)
     how_sure.main()
     return good
 
@@ -69,16 +61,16 @@ def _line(stored: dict[str, Any]) -> Line:
     return Line(**{name: stored[name] for name in names if name != "nulls"}, nulls=nulls)
 
 
-def _written(name: str, found: Calibration) -> bool:
-    """Show a table and put its counts into the file of all; whether it meets its bars."""
+def _written(name: str, found: Calibration, drawn: dict[str, Any], renewed: bool) -> bool:
+    """Show a table and put its counts into the file of all, with what was drawn when; whether it meets its bars."""
     Console(width=150).print(found.text())
     path = how_sure.PAPERS / paper_of(name).name.replace("-", "_") / "calibration.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     table = {key: value for key, value in found.json().items() if key != "study"}
+    table["drawn"] = [*known.get(name, {}).get("drawn", []), drawn] if renewed else [drawn]
     path.write_text(json.dumps({**known, name: table}, indent=1, sort_keys=True) + "\n")
     return found.holds
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    sys.exit(0 if (renew(words[1:]) if words[:1] == ["--renew"] else main(words)) else 1)
+    sys.exit(0 if main(sys.argv[1:]) else 1)

@@ -4,6 +4,8 @@ They are those of `calibration.json` of each paper, and of `replay_nulls.json` f
 """
 
 import json
+import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,13 @@ HEAD = """| claim | kind | in regime | confirmed | violated | undecided | nulls 
 |---|---|---|---|---|---|---|"""
 
 
+def commit() -> str:
+    """Of the sources: what judges. Sources that were changed since are named, so that their rows are never taken for others."""
+    git = partial(subprocess.run, cwd=DOCS, capture_output=True, text=True, check=True)
+    last = git(["git", "log", "-1", "--format=%h", "--", "../src"]).stdout.strip()
+    return last + ("-changed" if git(["git", "status", "--porcelain", "--", "../src"]).stdout.strip() else "")
+
+
 def counts() -> dict[str, Any]:
     """What is stored of every study."""
     return {
@@ -36,8 +45,19 @@ def tables(found: dict[str, Any]) -> str:
         together = f"Together: confirmed on {body['null_confirmed']:.1%} of nulls, violated on {body['violated']:.1%} of inputs."
         older = drawn_by_other_rules(study, body["claims"])
         due = f" Drawn by rules that have changed since, so that `check` does not show it: {', '.join(older)}." if older else ""
-        parts.append(f"### {study}\n\n{HEAD}\n{rows}\n\n{together} {_missed(body)}{due}")
+        parts.append(f"### {study}\n\n{HEAD}\n{rows}\n\n{together} {_missed(body)}{due}{_drawn(body)}")
     return "\n\n".join(parts)
+
+
+def _drawn(body: dict[str, Any]) -> str:
+    """How many draws of each family, from which seed, judged by which sources."""
+    parts = []
+    for drawn in body.get("drawn", ()):
+        only = f"of {', '.join(drawn['claims'])} " if "claims" in drawn else ""
+        parts.append(
+            f" {drawn['draws']} draws {only}from seed {drawn['first']}, judged by the sources of commit {drawn['commit']}."
+        )
+    return "".join(parts)
 
 
 def _missed(body: dict[str, Any]) -> str:

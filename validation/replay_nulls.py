@@ -212,13 +212,6 @@ def write_counts(file: Path) -> dict[str, Any]:
     return found["studies"]
 
 
-def _commit() -> str:
-    """Of the sources: what judges. Sources that were changed since are named, so that their rows are never taken for others."""
-    git = partial(subprocess.run, cwd=HERE, capture_output=True, text=True, check=True)
-    last = git(["git", "log", "-1", "--format=%h", "--", "../src"]).stdout.strip()
-    return last + ("-changed" if git(["git", "status", "--porcelain", "--", "../src"]).stdout.strip() else "")
-
-
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="validation.replay_nulls", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"default: {', '.join(SETTINGS)}")
@@ -235,7 +228,7 @@ def main(words: Sequence[str] = ()) -> bool:
     """Draw what is missing, count all, and say whether every bar is met."""
     given = _parsed(words)
     DRAWS.mkdir(exist_ok=True)
-    file, commit, spent = DRAWS / f"replay-{given.first}.jsonl", _commit(), 0.0
+    file, commit, spent = DRAWS / f"replay-{given.first}.jsonl", how_sure.commit(), 0.0
     there = {(row["study"], row["seed"]) for row in rows_of(file, commit)}
     tasks = [(study, given.first + i) for i in range(given.draws) for study in given.studies or SETTINGS]
     tasks = [] if given.table else [task for task in tasks if task not in there]
