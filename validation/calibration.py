@@ -1,6 +1,6 @@
 """Every claim on inputs of its regime and on its nulls, drawn by seed; the tables of docs/how-sure.md.
 
-    python -m validation.calibration [STUDY ...] [--first 600000] [--draws 40]
+    python -m validation.calibration [STUDY ...] [--first 600000] [--draws 30]
     python -m validation.calibration --renew [STUDY ...] --first SEED
 
 Draws are kept in `validation/draws/`, so that a call that was interrupted goes on. The counts are written to
@@ -23,7 +23,7 @@ from stagescope.papers.calibrate import calibrate, with_nulls
 from stagescope.papers.registry import paper_of, studies
 from validation import how_sure
 
-FIRST, DRAWS = 600_000, 40
+FIRST, DRAWS = 600_000, 30
 """First seed, and draws of each family of inputs and of each null."""
 KEEP = Path(__file__).parent / "draws"
 
