@@ -90,6 +90,17 @@ class Regime:
         object.__setattr__(self, "holds", _truth(self.holds))
 
 
+def regime_of(*conditions: tuple[bool, str], holds: str) -> Regime:
+    """In regime if every condition holds; otherwise the sentence names those that fail."""
+    failed = [sentence for good, sentence in conditions if not good]
+    return Regime(not failed, "; ".join(failed) or holds)
+
+
+def not_applicable(sentence: str) -> Regime:
+    """The claim is about other runs."""
+    return Regime(False, sentence, applies=False)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What a claim predicts and what the run shows.
@@ -128,6 +139,13 @@ class Comparison:
             object.__setattr__(self, "holds", _truth(self.holds))
         for name in ("predicted", "measured", "tolerance", "predicted_error", "measured_error"):
             object.__setattr__(self, name, _plain(name, getattr(self, name)))
+
+
+def undecided(
+    reason: str, predicted: float | str | None = None, tolerance: float | str | None = None, unit: str | None = None
+) -> Comparison:
+    """A comparison that this run cannot make: nothing was measured."""
+    return Comparison(predicted, None, tolerance, None, reason, unit=unit)
 
 
 def agreement(
