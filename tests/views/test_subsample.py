@@ -101,3 +101,13 @@ def test_singular_values_of_broken_frames():
     found = singular_values(block)
     assert np.isnan(found[1]).all()
     np.testing.assert_allclose(found[2], np.linalg.svd(block[2], compute_uv=False))
+
+
+def test_the_plane_of_equal_variances_does_not_depend_on_rounding():
+    """Four directions of one variance: any plane in them is as wide, so one is chosen that rounding does not turn."""
+    simplex = np.linspace(0, 1, 30)[:, None, None] * (np.eye(5) - 1 / 5)
+    noise = np.random.default_rng(0).standard_normal((9, *simplex.shape))
+    places, shares = plane(simplex)
+    assert shares[-1] == pytest.approx([0.25, 0.25])
+    for rounding in noise:
+        assert plane(simplex * (1 + 1e-15 * rounding))[0] == pytest.approx(places, abs=1e-6)

@@ -42,6 +42,10 @@ def spread(frames: int, most: int) -> np.ndarray | None:
 MOST_POINTS = 300
 
 
+SAME = float(np.sqrt(np.finfo(float).eps))
+"""Variances and coordinates that differ by less, relatively, may differ by rounding alone."""
+
+
 def plane(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows (frames, n, w) in the plane of their largest variance, all frames together: (frames, n, 2), and shares (frames, 2).
 
@@ -53,7 +57,9 @@ def plane(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     axes = _axes(rows)
     places = rows @ axes.T
     last = places[np.flatnonzero(np.isfinite(places).all(axis=(1, 2)))[-1]] if np.isfinite(rows).any() else np.zeros((1, 2))
-    signs = np.sign(last[np.argmax(np.abs(last), axis=0), [0, 1]])
+    sizes = np.abs(last)
+    largest = np.argmax(sizes >= (1 - SAME) * sizes.max(axis=0), axis=0)  # the first, where rounding alone decides
+    signs = np.sign(last[largest, [0, 1]])
     places = places * np.where(signs == 0, 1.0, signs)
     centred = places - places.mean(axis=1, keepdims=True)
     total = np.sum((rows - rows.mean(axis=1, keepdims=True)) ** 2, axis=(1, 2))
@@ -67,11 +73,33 @@ def _axes(rows: np.ndarray) -> np.ndarray:
     centred = (good - good.mean(axis=1, keepdims=True)).reshape(-1, rows.shape[2])
     width = rows.shape[2]
     if centred.shape[0] >= width:
-        _, vectors = np.linalg.eigh(centred.T @ centred)
-        found = vectors[:, ::-1].T[:2]
+        variances, vectors = np.linalg.eigh(centred.T @ centred)
+        variances, axes = variances[::-1], vectors[:, ::-1].T
     else:
-        found = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    return np.vstack([found, np.zeros((2 - len(found), width))])
+        _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+        variances = sizes**2
+    first = 0
+    while first < min(2, len(axes)):
+        alike = first + int(np.sum(variances[first:] >= variances[first] - SAME * variances[0]))
+        axes[first:alike] = _plain_basis(axes[first:alike])
+        first = alike
+    return np.vstack([axes[:2], np.zeros((max(0, 2 - len(axes)), width))])
+
+
+def _plain_basis(axes: np.ndarray) -> np.ndarray:
+    """Orthonormal axes of the same space (r, w) that do not depend on which of its bases is given.
+
+    Axes of equal variance are any of their space. Each is the part in it of the first coordinate that has at least half of the
+    mean share in what is left of it.
+    """
+    basis: list[np.ndarray] = []
+    count, width = axes.shape
+    while len(basis) < count:
+        inside = axes.T @ axes - sum((np.outer(axis, axis) for axis in basis), np.zeros((width, width)))
+        shares = np.diag(inside)
+        axis = inside[int(np.argmax(shares >= shares.mean() / 2))]
+        basis.append(axis / np.linalg.norm(axis))
+    return np.array(basis)
 
 
 NAMED = 8
