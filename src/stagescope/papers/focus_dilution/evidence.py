@@ -11,20 +11,15 @@ from stagescope.claims.comparison import Comparison, Regime
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.focus_dilution.ladder import SaddleVisit, SmallPoint, Trajectory, saddle_visit, trajectory
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import Stay, onset, opening_times, stays
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 from stagescope.runs.run import Run
 
-SMALL_START = 3e-3
-"""Largest rms of the initial parameters: below it a start is at most .1 of the level of E1 in norm (8 entries a row)."""
-UNIFORM = 1e-12
-"""A stationary law whose probabilities differ by no more is uniform."""
 DEFAULT_UNTIL = float(FocusDilutionOptions.model_fields["until"].default)
 """How long a flow of the study is by default."""
-LONGER = 4.0
-"""How much longer the run beside one that was too short is; it has at least the default length."""
 POPULATION_FLOW: dict[str, Any] = {
     "form": "population",
     "optimizer": "flow",
@@ -134,8 +129,8 @@ class Evidence:
             (self.run.spec["dynamics"]["type"] == "GradientFlow", "not a gradient flow"),
             (set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}, "block rates differ"),
             (isinstance(self.curves.law, TokenPopulation), "contexts are not infinitely long"),
-            (self.start <= SMALL_START, f"initial rms {self.start:.1e} is above {SMALL_START:g}"),
-            (np.ptp(self.pi) > UNIFORM, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
+            (self.start <= LIMITS.start, f"initial rms {self.start:.1e} is above {LIMITS.start:g}"),
+            (np.ptp(self.pi) > LIMITS.equal, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
         )
         return [sentence for good, sentence in kinds if not good]
 
@@ -205,9 +200,9 @@ def beside(evidence: Evidence) -> dict[str, Any] | None:
     The longer one has at least the default length: a short run, or steps without a flow time, say little about it.
     """
     config = evidence.run.config
-    if config is None or np.ptp(evidence.pi) <= UNIFORM:
+    if config is None or np.ptp(evidence.pi) <= LIMITS.equal:
         return None
     end = float(evidence.curves.time[-1]) if evidence.run.clock == "t" else 0.0
-    longer = {"until": max(DEFAULT_UNTIL, float(f"{LONGER * end:.4g}"))}
+    longer = {"until": max(DEFAULT_UNTIL, float(f"{LIMITS.longer_run * end:.4g}"))}
     wanted = POPULATION_FLOW | longer if evidence.failures() else longer if evidence.second is None else {}
     return {name: value for name, value in wanted.items() if config.get(name) != value} or None

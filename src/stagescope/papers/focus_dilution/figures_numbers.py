@@ -10,8 +10,9 @@ from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import AtTimes
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.focus_dilution.family import plateau_amplitude
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, stays
+from stagescope.papers.focus_dilution.stages import stays
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading, saddle_ladder, stages
 from stagescope.papers.rebuild import replay
@@ -97,7 +98,7 @@ def embedding(progress: Progress) -> Numbers:
     }
 
 
-@side_by_side("singular values", level=THRESHOLDS.level)
+@side_by_side("singular values", level=LIMITS.level)
 def singular_values(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
     """Singular values of W0, W1 and Phi with the events E_k and Q_k [FD:stages]."""
     kept = shown(curves)

@@ -10,7 +10,8 @@ from stagescope.fields.exp_kernel import exp_double
 from stagescope.fields.flat_kernel import FAST, softmax
 from stagescope.kernels import njit
 
-WEIGHTS, _TABLES = slice(4, 8), 8
+WEIGHTS = slice(4, 8)
+_TABLES = WEIGHTS.stop
 _D, _M = np.uint64(4), np.uint64(8)
 """Sizes of the paper's settings: known to the compiler, they halve the time."""
 

@@ -16,6 +16,7 @@ from stagescope.errors import StagescopeError
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.ladder import rung
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPairs, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
@@ -43,10 +44,6 @@ class Refinement:
 
 
 REFINEMENT = Refinement()
-
-
-BESIDE = 1e-8
-"""Relative tolerance of flows beside a run: claims read times off them, to a part in a thousand."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +181,7 @@ class FocusDilutionReading(Reading):
         # are too many to read, no late one.
         near, late = (round(1 / share) + 2 for share in (REFINEMENT.pieces * REFINEMENT.shortest, REFINEMENT.longest))
         frames = Uniform(frames=max(late, min(near, int(REFINEMENT.most_entries / len(self.curves.pi) ** 2))))
-        made = evolve(law, start, GradientFlow(rtol=BESIDE), until=until, record=frames, progress=False)
+        made = evolve(law, start, GradientFlow(rtol=LIMITS.settled), until=until, record=frames, progress=False)
         return _refined(ended(made, what), Replay(made, law).refined)
 
     @property

@@ -14,10 +14,10 @@ from stagescope.landscape.graded import Graded
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Place, SaddlePath, of_two_sizes, plain_time, unsure
 from stagescope.papers.focus_dilution.family import escape_matrices, project
 from stagescope.papers.focus_dilution.kernel import laws, population_slopes
-from stagescope.papers.focus_dilution.ladder import NO_RATE
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, opening_times, stays
+from stagescope.papers.focus_dilution.stages import Stay, opening_times, stays
 from stagescope.params import Layout, Params
 
 # The flow of a small model, one step of the solver at a time, and the linear laws beside it.
@@ -133,23 +133,7 @@ class State:
 
 # The walk along a saddle path: the small model's flow until something outside it has grown to eta, then the next one.
 
-SETTLED = 1e-8
-"""|F| of the small flow below which it is at its critical point."""
-SCORES = 0.02
-"""Singular value of Phi at which an attention pattern joins at the latest: well below the level of events, .1."""
 STACKS = ("embedding", "attention")
-INSIDE = 1e-6
-"""A rate of the small model's own linearisation above this is a way out inside it; those of its orbits are rounding."""
-LOST = 1e-10
-"""Size below which a direction inside the small model is lost to rounding and the solver's errors."""
-STEPS = 6000
-"""Steps of the solver after which a leg is given up that lasts longer than all before it; others may take ten times as many."""
-LONG = 10.0
-"""A leg that lasts this many times longer than all before it may be one that never settles."""
-LATER = 1.25
-"""An event this many times later than what was seen is clearly after it: the interval of an earlier one may reach back before."""
-REACHED = 1e-9
-"""E-folds below eta from which on a pattern has reached it."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +210,7 @@ def _grown(
     while True:
         gaps = {name: limits[name] - stacks[name].top for name in stacks}
         for name, gap in gaps.items():
-            if gap <= REACHED:
+            if gap <= LIMITS.lost:
                 return stacks, used, name
         if used >= h:
             return stacks, used, None
@@ -279,7 +263,7 @@ class _Leg:
         """An attention pattern of size a makes scores of about scale |W0|^2 a^2 / 2."""
         w0 = self.model.unpacked(self.point)["W0"]
         size = math.sqrt(np.vdot(w0, w0))
-        return {"embedding": self.eta, "attention": min(self.eta, float(np.log(2 * SCORES / (self.scale * size**2)) / 2))}
+        return {"embedding": self.eta, "attention": min(self.eta, float(np.log(2 * LIMITS.outside / (self.scale * size**2)) / 2))}
 
     def gaps(self) -> dict[str, float]:
         """E-folds of each stack to its limit."""
@@ -314,7 +298,7 @@ class _Leg:
         small = self.model.unpacked(point)
         small["W0"] = np.asarray(np.linalg.qr(small["W0"], mode="r"))
         matrices = (small["W0"], self.model.loss.model.scores(small)) if self.model.rq else (small["W0"],)
-        return sum(int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in matrices)
+        return sum(int(np.sum(np.linalg.svd(matrix, compute_uv=False) > LIMITS.level)) for matrix in matrices)
 
     def ending(self, until: float) -> Ending | None:
         """Why the path ends where the small flow has settled; None where something opens before `until`, inside or outside.
@@ -324,10 +308,10 @@ class _Leg:
         gaps, rates = self.gaps(), self.rates()
         due = self.t + min(gaps[name] / max(rates[name], 1e-300) for name in STACKS)
         rate, size = self.inside()
-        if rate > INSIDE and size < LOST and due > self.t + math.log(0.1 / LOST) / rate:
+        if rate > LIMITS.no_rate and size < LIMITS.lost and due > self.t + math.log(LIMITS.level / LIMITS.lost) / rate:
             way = f"the path leaves its last leg inside its own model, at rate {rate:.2g}"
             return Ending(f"{way}, along a direction whose size is lost to rounding; what follows is not predicted")
-        if due <= until or rate > INSIDE:
+        if due <= until or rate > LIMITS.no_rate:
             return None
         fastest = max((rates[name] for name in STACKS if np.isfinite(gaps[name])), default=0.0)
         return Ending(f"on the last leg nothing grows faster than {fastest:.2g}", final=True)
@@ -339,13 +323,13 @@ class _Leg:
         model, the leg will move on and its rates with it.
         """
         taken = len(self.record)
-        if taken >= (STEPS if self.t > 2 * begun else 10 * STEPS):
+        if taken >= LIMITS.steps * (1 if self.t > 2 * begun else LIMITS.patience):
             return Ending(f"the flow of the last leg was given up after {taken} steps of the solver, at t={plain_time(self.t)}")
-        if self.t < LONG * max(begun, 1.0):
+        if self.t < LIMITS.patience * max(begun, 1.0):
             return None
         gaps, rates = self.gaps(), self.rates()
         folds = {name: rates[name] * self.t * math.log(until / self.t) for name in STACKS}
-        if any(folds[name] >= gaps[name] for name in STACKS) or self.inside()[0] > INSIDE:
+        if any(folds[name] >= gaps[name] for name in STACKS) or self.inside()[0] > LIMITS.no_rate:
             return None
         nearest = min(STACKS, key=lambda name: gaps[name] - folds[name])
         lacks = (
@@ -360,8 +344,8 @@ class _Leg:
         ends = [[self.model.velocity(self.point + sign * step * row)[0][:size] for sign in (1, -1)] for row in rows]
         jacobian = np.array([(up - down) / (2 * step) for up, down in ends])
         rates, directions = np.linalg.eigh((jacobian + jacobian.T) / 2)
-        along = np.linalg.norm(directions[:, rates > INSIDE].T @ self.velocity[:size])
-        return float(rates[-1]), float(along / max(rates[-1], INSIDE))
+        along = np.linalg.norm(directions[:, rates > LIMITS.no_rate].T @ self.velocity[:size])
+        return float(rates[-1]), float(along / max(rates[-1], LIMITS.no_rate))
 
     def ended(self, opened: str | None, ending: Ending | None = None) -> Walked:
         state = replace(self.state, small=self.model.unpacked(self.point))
@@ -375,16 +359,16 @@ class _Leg:
 def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float, seen: float) -> Walked:
     leg = _Leg(loss, state, t, eta)
     for name, gap in leg.gaps().items():
-        if gap <= REACHED:
+        if gap <= LIMITS.lost:
             return leg.ended(name)
     try:
         for now, point in leg.model.steps(leg.point, t, until):
             opened = leg.advance(now, point)
             if opened:
                 return leg.ended(opened)
-            if leg.t > LATER * seen and leg.shows_event():
+            if leg.t > LIMITS.later * seen and leg.shows_event():
                 return leg.ended(None, enough(seen))
-            why = leg.ending(until) if leg.speed < SETTLED else leg.endless(t, until)
+            why = leg.ending(until) if leg.speed < LIMITS.settled else leg.endless(t, until)
             if why:
                 return leg.ended(None, why)
     except Stopped as error:
@@ -393,19 +377,6 @@ def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float, seen
 
 
 # Legs and events read off a walk along a saddle path.
-
-
-@dataclass(frozen=True)
-class PlaceRule:
-    """When a leg has settled, and when its critical point lies at infinity."""
-
-    settled: float = 0.01  # the rate of what opens is within this of that at the critical point
-    steps: int = 3000  # of the small model's flow towards its critical point, at these tolerances
-    tolerances: tuple[float, float] = (1e-6, 1e-10)
-    power: float = 3.0  # a speed that falls more slowly than this power of time has no end at a finite place
-
-
-PLACE_RULE = PlaceRule()
 
 
 @dataclass(frozen=True)
@@ -474,14 +445,14 @@ class Path:
             model, point, endless = self.critical(stay)
             if opens is not None and not endless:
                 law = escape_matrices(model.loss, model.unpacked(point))[opens]
-                rates = [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > NO_RATE]
+                rates = [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > LIMITS.no_rate]
         elif opens:
             rates = [float(self.walked[0].rates[0][0])]
         if local is None:
             last = self.walked[-1]
-            near = last.speed < SETTLED or (last.ending is not None and last.ending.final)
+            near = last.speed < LIMITS.settled or (last.ending is not None and last.ending.final)
         else:
-            near = bool(rates) and abs(local - rates[0]) <= PLACE_RULE.settled * rates[0]
+            near = bool(rates) and abs(local - rates[0]) <= LIMITS.little * rates[0]
         state: Place = "at infinity" if endless else "settled" if near else "passed"
         return state, tuple(rates) if near and not endless else ()
 
@@ -514,33 +485,21 @@ def followed(model: SmallModel, point: np.ndarray, t: float) -> tuple[np.ndarray
     """Where the flow of a small model ends, and whether it has no end: its speed falls by a power of time only."""
     times, speeds = [], []
     try:
-        for now, vector in model.steps(point, t, 1e12, PLACE_RULE.tolerances):
+        for now, vector in model.steps(point, t, 1e12, LIMITS.tolerances):
             point, speed = vector, float(np.linalg.norm(model.velocity(vector)[0]))
             times.append(now)
             speeds.append(speed)
-            if speed < SETTLED or len(times) >= PLACE_RULE.steps:
+            if speed < LIMITS.settled or len(times) >= LIMITS.steps:
                 break
     except Stopped:
         return point, False
     late = np.array(times) > times[-1] / 10
-    if speeds[-1] < SETTLED or np.sum(late) < 3:
+    if speeds[-1] < LIMITS.settled or np.sum(late) < 3:
         return point, False
     slope = np.polyfit(np.log(np.array(times)[late]), np.log(np.array(speeds)[late]), 1)[0]
-    return point, bool(slope > -PLACE_RULE.power)
+    return point, bool(slope > -LIMITS.power)
 
 
-@dataclass(frozen=True)
-class PathRule:
-    """How large a start may be, and from which size on a direction belongs to the path."""
-
-    largest: float = 3e-3  # rms of the start above which directions open together, so that there is no sequence
-    least_eta: float = 0.02
-    most_eta: float = 0.05
-    slow: float = 0.1  # what lies outside, of size s, moves nothing before this many times s^-2
-    room: float = 1.5  # eta / 2 is at least this many times the largest pattern of the start
-
-
-RULE = PathRule()
 UNTRIED = "of paths on finite or sampled contexts E1 alone was compared with a flow"
 
 
@@ -551,14 +510,14 @@ def token_path(loss: TokenLoss, start: Params, until: float, seen: float = np.in
     """
     _check(loss, start)
     # The geometric mean of the start and 1, and well above the largest pattern of the start.
-    eta = float(np.clip(max(np.sqrt(_rms(start)), 2 * RULE.room * _top(start)), RULE.least_eta, RULE.most_eta))
+    eta = float(np.clip(max(np.sqrt(_rms(start)), 2 * LIMITS.clearly * _top(start)), LIMITS.outside, LIMITS.linear))
     coarse, fine = _both(loss, start, eta, until, seen)
     ending = fine.walked[-1].ending
     assert ending is not None
     end = float(fine.time[-1])
     if ending.final:  # up to when it is the end: what lies outside, of size s, acts on the path at the rate s^2 at most
         size = max(float(values[-1]) for values in fine.sizes.values())
-        end = max(end, min(until, RULE.slow * float(np.exp(-2 * min(size, 0.0)))))
+        end = max(end, min(until, LIMITS.level * float(np.exp(-2 * min(size, 0.0)))))
     error = SOLVER + _rms(start)  # what lies outside the path is left out to second order: a share of its own size
     reason = f"{ending.reason}, which is known up to t={plain_time(end, 2)}" if ending.final else ending.reason
     shared = {"reason": reason, "end": end, "absent": ending.final, "error": error}
@@ -599,12 +558,12 @@ def _check(loss: TokenLoss, start: Params) -> None:
     if isinstance(loss, TokenSampled) and loss.batch is not None:
         raise InputError("this loss draws a batch for every step, so it has no flow to predict; use it without batches")
     rms = _rms(start)
-    if not rms <= RULE.largest:
-        much = f"{rms / RULE.largest:.3g} times the largest for which one direction opens after the other, {RULE.largest:g}"
+    if not rms <= LIMITS.start:
+        much = f"{rms / LIMITS.start:.3g} times the largest for which one direction opens after the other, {LIMITS.start:g}"
         raise InputError(f"the start has rms {rms:.3g}, {much}: it is not near the origin; take a smaller init scale")
     if not (np.any(start["W0"]) or np.any(start["W1"])):
         raise InputError("W0 and W1 start at 0, so nothing ever moves; give one of them a start above 0")
-    most, top = RULE.most_eta / (2 * RULE.room), _top(start)
+    most, top = LIMITS.linear / (2 * LIMITS.clearly), _top(start)
     if top > most:
         small = f"{top / most:.3g} times the largest that is small beside what opens, {most:.3g}"
         raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")

@@ -19,24 +19,10 @@ import numpy as np
 from stagescope.detect.events import BRIEF, Turn, around, first_crossing, peak, turns
 from stagescope.detect.noise import TWO_SIDED, averaged, delay, flutter
 from stagescope.detect.stage import Event, Stage, Stages
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.observables import TokenCurves
 
 # Rows of attention: focus and dilution of each in the first cycle, and their turns after it [FD:stages].
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """When something is an event. Fixed before the chains and seeds on which the claims are calibrated were drawn."""
-
-    level: float = 0.1  # a singular value above this is an open direction; saturated ones are of order 1
-    onset: float = 10.0  # attention has begun to grow when sv_1(WQ WK^T) passes this multiple of its start
-    gain: float = 0.005  # a row has a focus when its attention on the frequent token gains more than this
-    solver_errors: float = 5.0  # and more than this multiple of the solver's relative tolerance
-    turn: float = 0.03  # a rise or fall of a row after E2 counts from this size on
-    records: float = 3.3  # standard deviations that the highest of about a thousand noisy records stays below in the mean
-
-
-THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True)
@@ -76,7 +62,7 @@ def row_cycles(
     window: tuple[float, float],
     sign: float,
     frequent: int,
-    least: float = THRESHOLDS.gain,
+    least: float = LIMITS.gain,
     noisy: bool = False,
 ) -> list[RowCycle]:
     """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token.
@@ -93,7 +79,7 @@ def row_cycles(
         last = _first_fall(time, moved, inside) if noisy else len(inside)
         top = int(inside[np.argmax(moved[inside[:last]])]) if inside.size else 0
         gain = float(moved[top]) if inside.size else 0.0
-        floor = max(least, THRESHOLDS.records * float(flutter(time, attention[:, row])[top])) if noisy else least
+        floor = max(least, LIMITS.records * float(flutter(time, attention[:, row])[top])) if noisy else least
         turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > floor
         refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2]) if turned else None
         if refined is None:
@@ -106,7 +92,7 @@ def row_cycles(
 
 def _first_fall(time: np.ndarray, moved: np.ndarray, inside: np.ndarray) -> int:
     """How many of the records lie before a gain above the noise is first lost by half: noise may later exceed it again."""
-    floor = np.maximum(THRESHOLDS.gain, THRESHOLDS.records * flutter(time, moved))[inside]
+    floor = np.maximum(LIMITS.gain, LIMITS.records * flutter(time, moved))[inside]
     most = np.maximum.accumulate(np.where(moved[inside] > floor, moved[inside], 0.0))
     fallen = np.flatnonzero((most > 0) & (moved[inside] < most / 2))
     return int(fallen[0]) if fallen.size else len(inside)
@@ -134,13 +120,13 @@ def row_turns(
         if not kept.any():
             continue
         seen = None if error is None else error[kept]
-        for turn in turns(time[kept], curve[kept], THRESHOLDS.turn, THRESHOLDS.gain, seen):
+        for turn in turns(time[kept], curve[kept], LIMITS.turn, LIMITS.gain, seen):
             begun = turn.start < second
             if (turn.stop is not None and turn.stop <= second) or (begun and row != frequent and turn.rising == (sign < 0)):
                 continue
             at = float(np.interp(second, time, curve))
             later = replace(turn, start=second, before=at) if begun else turn
-            if abs(later.after - later.before) > THRESHOLDS.turn:
+            if abs(later.after - later.before) > LIMITS.turn:
                 yield row, later
 
 
@@ -194,14 +180,14 @@ def _estimates(
         # 95 % half-widths of the openings from the noise of batches, added along the openings.
         since, total = 0.0, 0.0
         for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
-            late = delay(curves.time, _logs(curves, name), math.log(THRESHOLDS.level), when, since=since, apart=draws.apart)
+            late = delay(curves.time, _logs(curves, name), math.log(LIMITS.level), when, since=since, apart=draws.apart)
             total = math.hypot(total, late)
             chain[name], since = total, when
         own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws)}
     found = {}
     for name, when in times.items():
         if name in begun:
-            found[name] = Event.missing("at the start", f"above {THRESHOLDS.level} at the start")
+            found[name] = Event.missing("at the start", f"above {LIMITS.level} at the start")
         elif when is None:
             found[name] = Event.missing(how=draws.how)
         else:
@@ -233,7 +219,7 @@ def _hovering(curves: TokenCurves, times: Times) -> dict[str, float]:
         if when is None or not _opening(name):
             continue
         logs = _logs(curves, name)
-        noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(THRESHOLDS.level)
+        noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(LIMITS.level)
         early, late = (first_crossing(curves.time, logs + sign * noise, level, rising=True) for sign in (1, -1))
         found[name] = max(when - (when if early is None else early), (when if late is None else late) - when)
     return found
@@ -285,7 +271,7 @@ def _missing_notes(
     notes = {"onset": f"attention never grew tenfold {by if second is None else 'before the second embedding direction opened'}"}
     for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
         for k, most in enumerate(values.max(axis=0)):
-            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {THRESHOLDS.level}"
+            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {LIMITS.level}"
     for cycle in rows:
         name = str(cycle.row)
         no_focus = f"no focus: the gain {cycle.gain:.2e} of row {name} is not above {least:g} and the noise"
@@ -293,7 +279,7 @@ def _missing_notes(
             no_focus = f"row {name} was still moving {by if second is None else 'when the second embedding direction opened'}"
         lasting = f"row {name} kept more than half of its gain {cycle.gain:.3f} {by}"
         notes |= {f"focus{name}": no_focus, f"dilution{name}": no_focus if cycle.focus is None else lasting}
-    no_turn = f"no such turn by more than {THRESHOLDS.turn} after E2 {by}"
+    no_turn = f"no such turn by more than {LIMITS.turn} after E2 {by}"
     why = "no second embedding direction opened" if second is None else no_turn
     notes |= {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
     for name, (_, turn) in named.items():
@@ -454,7 +440,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + (f" and {more} more" if more > 0 else "")
 
 
-def passes(time: np.ndarray, values: np.ndarray, level: float = THRESHOLDS.level) -> list[float | None]:
+def passes(time: np.ndarray, values: np.ndarray, level: float = LIMITS.level) -> list[float | None]:
     """When each singular value first passes a level, interpolated in its logarithm, because it grows exponentially."""
     logs = np.log(np.maximum(values, 1e-300))
     return [first_crossing(time, logs[:, k], float(np.log(level)), rising=True) for k in range(values.shape[1])]
@@ -473,7 +459,7 @@ def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarr
     between two stays at one label is flicker and left out. Brief is relative to the time passed, not to frames.
     """
     changes = sorted([*_changes(time, embedding_values, "r"), *_changes(time, score_values, "rq")])
-    count = {"r": int(np.sum(embedding_values[0] > THRESHOLDS.level)), "rq": int(np.sum(score_values[0] > THRESHOLDS.level))}
+    count = {"r": int(np.sum(embedding_values[0] > LIMITS.level)), "rq": int(np.sum(score_values[0] > LIMITS.level))}
     found, since = [], float(time[0])
     for when, step, kind in changes:
         found.append(Stay(**count, start=since, stop=when))
@@ -484,7 +470,7 @@ def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarr
 
 def _changes(time: np.ndarray, values: np.ndarray, kind: str) -> list[tuple[float, int, str]]:
     """Every crossing of the level, upwards (+1) or downwards (-1)."""
-    height = np.log(np.maximum(values, 1e-300) / THRESHOLDS.level)
+    height = np.log(np.maximum(values, 1e-300) / LIMITS.level)
     frames, columns = np.nonzero((height[:-1] > 0) != (height[1:] > 0))
     before, after = height[frames, columns], height[frames + 1, columns]
     when = time[frames] + before / (before - after) * (time[frames + 1] - time[frames])
@@ -514,7 +500,7 @@ def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, st
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
     base, on_frequent = float(curves.pi[curves.frequent]), curves.on_frequent
-    least = max(THRESHOLDS.gain, THRESHOLDS.solver_errors * tolerance)
+    least = max(LIMITS.gain, LIMITS.solver_errors * tolerance)
     window = (np.inf if first is None else first, end if second is None else second)
     rows = row_cycles(time, on_frequent, base, window, sign, curves.frequent, least, draws.batches)
     for cycle in rows:
@@ -560,7 +546,7 @@ def first_move(curves: TokenCurves) -> float | None:
 
 def onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:
     """The last upward crossing of ten times the initial value."""
-    level = THRESHOLDS.onset * top[0]
+    level = LIMITS.growth * top[0]
     up = np.flatnonzero((top[:-1] < level) & (top[1:] >= level) & (time[1:] <= before))
     if not up.size:
         return None
