@@ -163,7 +163,7 @@ def _stretched(seed: int) -> Run:
 def _other_start(seed: int) -> Run:
     """The first frame is three times as large, or a third: what it predicts comes too early or late, by ln 3 over each rate."""
     run = setting(seed, lazy_chain).run()
-    factor = float(np.random.default_rng([seed, 4]).choice([3.0, 1 / 3])) if initial_rms(run) < 3e-4 else 1 / 3
+    factor = float(np.random.default_rng([seed, 4]).choice([3.0, 1 / 3])) if initial_rms(run.at(0)) < 3e-4 else 1 / 3
     first = {name: np.concatenate([factor * run.params[name][:1], run.params[name][1:]]) for name in run.params}
     return replace(run, params=first, memo={})
 

@@ -115,7 +115,7 @@ def test_beside_a_run_a_path_ends_at_the_first_event_after_it(path):
     order = path.sequence
     middle = (path[order[1]].t + path[order[2]].t) / 2
     found = ss.saddle_path(loss_of(), scale=1e-5, seen=middle)
-    assert LIMITS.later * middle < path[order[2]].t
+    assert LIMITS.time_factor * middle < path[order[2]].t
     assert found.sequence == order[:3]
     for name in order[:3]:
         assert found[name] == path[name]
@@ -123,7 +123,7 @@ def test_beside_a_run_a_path_ends_at_the_first_event_after_it(path):
     later = found[order[3]]
     assert later.t is None
     assert not later.absent
-    assert LIMITS.later * middle < later.beyond < (path[order[3]].t or 0.0)
+    assert LIMITS.time_factor * middle < later.beyond < (path[order[3]].t or 0.0)
     assert "followed to the first event well after" in later.reason
 
 

@@ -61,7 +61,7 @@ def _eps_law(evidence: Evidence) -> Comparison:
         return undecided("E2 was not reached, or nothing opens at one of the saddles", 1.0, LIMITS.rate, unit)
     per_decade, found, smaller = np.log(10.0) / np.array(rates), [legs], evidence
     for decades in (1, 2):
-        until = float(1.2 * evidence.second + LIMITS.clearly * decades * per_decade.sum())
+        until = float(1.2 * evidence.second + LIMITS.margin * decades * per_decade.sum())
         smaller = Evidence(evidence.run, evidence.companion(10.0**-decades, until))
         if (legs := _legs(smaller)) is None:
             words = f"from a start {10**decades} times smaller: E2 was not reached"
@@ -224,7 +224,7 @@ def _delta_law(evidence: Evidence) -> Comparison:
         return undecided("E2 was not reached", 1.0, LIMITS.rate, unit)
     rates, doubts = [], []
     for parts in LIMITS.doublings:
-        until = LIMITS.clearly * (opened + parts * (second - opened))
+        until = LIMITS.margin * (opened + parts * (second - opened))
         change = asymmetry.deviation * (1 / parts - 1)
         at = evidence if parts == 1 else Evidence(evidence.run, evidence.other_law(change, until))
         visit = at.visit(1, 1)
@@ -309,7 +309,7 @@ def _lambda_c(evidence: Evidence) -> Comparison:
         return undecided(f"{reason}: neither left nor held", predicted, "exact")
     if predicted == "leaves" and measured == "stays":
         rate = found.tangential
-        needed = LIMITS.clearly * math.log(LIMITS.level / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
+        needed = LIMITS.margin * math.log(LIMITS.level / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
         if time[-1] - time[0] < needed:
             return undecided(f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave", predicted, "exact")
     return Comparison(predicted, measured, "exact", predicted == measured, reason)

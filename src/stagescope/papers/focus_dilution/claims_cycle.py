@@ -38,8 +38,7 @@ def _cycles(evidence: Evidence) -> list[RowCycle]:
     first, second = evidence.openings["E1"], evidence.second
     assert first is not None
     window = (first, float(curves.time[-1]) if second is None else second)
-    base, attention = float(curves.pi[curves.frequent]), curves.on_frequent
-    return row_cycles(curves.time, attention, base, window, float(np.sign(evidence.rate)), curves.frequent, LIMITS.moved)
+    return row_cycles(curves, window, LIMITS.least_move)
 
 
 def _driven(evidence: Evidence) -> np.ndarray | None:
@@ -76,7 +75,7 @@ def _dilution(evidence: Evidence) -> Comparison:
     reason = f"{len(should & gone)} of {len(should)} rows that second order moves towards zero lost half of their gain before E2"
     reason += f", and {len(gone - should)} of {len(cycles) - len(should)} others"
     reason += f"; rows return to their base within {gap:.2%} of the time at which gamma_i crosses zero"
-    clear = [row for row in wrong if abs(driven[row]) >= LIMITS.clear]
+    clear = [row for row in wrong if abs(driven[row]) >= LIMITS.clear_dilution]
     holds = False if clear or gap - doubt > LIMITS.meeting else None if wrong or gap + doubt > LIMITS.meeting else True
     reason += f"; second order moves {_named(wrong)} too slowly to decide" if holds is None and wrong else ""
     reason += f"; a second direction moves these times by up to {doubt:.1%}" if holds is None and doubt >= 0.0005 else ""
@@ -115,10 +114,9 @@ def _repeated(evidence: Evidence, token: int) -> set[int]:
     On the most frequent token it falls first where c < 0. Attention on the others moves the other way in the first cycle.
     """
     curves, frequent = evidence.curves, evidence.curves.frequent
-    first = float(np.sign(evidence.rate)) * (1 if token == frequent else -1)
+    first = curves.sign * (1 if token == frequent else -1)
     up = first > 0 or token != frequent
-    attention = curves.attention[:, :, token]
-    found = list(row_turns(curves.time, attention, evidence.openings["E1"], evidence.second, first, frequent))
+    found = list(row_turns(curves, curves.attention[:, :, token], evidence.openings["E1"], evidence.second, first))
     moves = {row: [turn.rising == up for at, turn in found if at == row] for row, _ in found}
     return {row for row, each in moves.items() if any(one and not other for one, other in pairwise(each))}
 
@@ -132,7 +130,7 @@ def _recurrence(evidence: Evidence) -> Comparison:
     end, chain = float(curves.time[-1]), evidence.law.process
     # Nothing is left to learn where the loss is at the entropy rate, relative to what the context can tell.
     floor, final = chain.floor(), evidence.law.value({name: block[-1] for name, block in curves.params.items()})
-    over = final - floor <= LIMITS.little * (chain.unigram_loss() - floor)
+    over = final - floor <= LIMITS.negligible * (chain.unigram_loss() - floor)
     verb = "focus and dilute" if len(again) > 1 else "focuses and dilutes"
     reason = f"{_named(again) if again else 'no row'} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
     holds = True if again else False if over else None
@@ -365,7 +363,7 @@ def _stops(evidence: Evidence) -> Regime:
     seen, chain = Beside.of(evidence), evidence.law.process
     if seen is not None and not any(event.absent for event in seen.path.events.values()):
         return Regime(False, "applies only where the path says of an event that it does not come", applies=False)
-    if seen is not None and seen.path.legs[-1].loss - chain.floor() <= LIMITS.little * (chain.unigram_loss() - chain.floor()):
+    if seen is not None and seen.path.legs[-1].loss - chain.floor() <= LIMITS.negligible * (chain.unigram_loss() - chain.floor()):
         return Regime(False, "applies only to paths that end above the floor of the loss", applies=False)
     return _regime(_short)(evidence)
 
@@ -373,10 +371,10 @@ def _stops(evidence: Evidence) -> Regime:
 def _short(found: Beside) -> str:
     last = max([0.0, *(event.t or 0.0 for event in found.path.events.values())])
     known = min(event.beyond for event in found.path.events.values() if event.absent)
-    wanted = f"before {LIMITS.follows:g} times that of the last event, {last:.4g}"
-    if known < LIMITS.follows * last:
+    wanted = f"before {LIMITS.no_further_event:g} times that of the last event, {last:.4g}"
+    if known < LIMITS.no_further_event * last:
         return f"the end of the path is known up to t={plain_time(known)}, {wanted}"
-    return "" if found.end >= LIMITS.follows * last else f"the run ends at t={plain_time(found.end)}, {wanted}"
+    return "" if found.end >= LIMITS.no_further_event * last else f"the run ends at t={plain_time(found.end)}, {wanted}"
 
 
 def _critical(evidence: Evidence) -> Comparison:

@@ -157,20 +157,20 @@ def _linear(evidence: Evidence) -> Comparison:
     visit, local, unit = evidence.visit(1, 0), evidence.linear, "of the prediction"
     if visit is None or local is None or visit.small.opening is None or visit.opened is None or not visit.windows:
         words = "nothing opens after the plateau (1,0), or it does not rise tenfold"
-        return undecided(words, 1.0, LIMITS.size, unit)
+        return undecided(words, 1.0, LIMITS.escape_size, unit)
     last = visit.trajectory.frame(visit.opened)
     begun, ended = (float(visit.time[frame]) for frame in (visit.frame, last))
     folds = visit.small.opening.rate * (ended - begun)
     if folds < 1:
         words = f"the opening is {max(ended - begun, 0.0):.3g} after the plateau, {max(folds, 0.0):.2g} e-folds: too short"
-        return undecided(words, 1.0, LIMITS.size, unit)
+        return undecided(words, 1.0, LIMITS.escape_size, unit)
     start, end = (visit.place.leaving(visit.trajectory.at(frame)) for frame in (visit.frame, last))
     predicted, measured = local.unstable(start, ended - begun), local.unstable(end)
     with np.errstate(all="ignore"):  # a prediction beyond the numbers gives none, which decides nothing
         cosine = float(predicted @ measured / np.linalg.norm(predicted) / np.linalg.norm(measured))
         ratio = float(np.linalg.norm(measured) / np.linalg.norm(predicted))
     error = math.expm1(min(visit.wandering(begun, ended), 10.0))
-    tolerance = min(LIMITS.size, math.expm1(LIMITS.rate * folds))
+    tolerance = min(LIMITS.escape_size, math.expm1(LIMITS.rate * folds))
     reason = f"growing part {ended - begun:.3g} after the plateau: size measured/predicted {ratio:.3f}, cosine {cosine:.4f}"
     size = agreement(1.0, ratio, tolerance, reason, predicted_error=error, unit=unit)
     # The verdict on size and direction is false where one is, true where both are.
@@ -308,7 +308,7 @@ def _focus_direction(evidence: Evidence) -> Comparison:
 
     The error is the difference between those two.
     """
-    sign, curves = float(np.sign(evidence.rate)), evidence.curves
+    sign, curves = evidence.curves.sign, evidence.curves
     found = []
     for size in (LIMITS.turn / 3, LIMITS.turn):
         when = passes(curves.time, curves.score_values[:, :1], size)[0]
@@ -324,12 +324,12 @@ def _focus_direction(evidence: Evidence) -> Comparison:
 
 
 def _sign(evidence: Evidence) -> Comparison:
-    moved, c = first_move(evidence.curves), evidence.rate
-    if moved is None or abs(moved) < LIMITS.moved:
-        return undecided("attention does not move in this run", float(np.sign(c)), "sign")
+    moved, c, sign = first_move(evidence.curves), evidence.rate, evidence.curves.sign
+    if moved is None or abs(moved) < LIMITS.least_move:
+        return undecided("attention does not move in this run", sign, "sign")
     word = "towards" if moved > 0 else "away from"
     reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {moved:+.2g}, {word} it"
-    return Comparison(float(np.sign(c)), moved, "sign", c * moved > 0, reason, 0.0, LIMITS.moved, "attention")
+    return Comparison(sign, moved, "sign", c * moved > 0, reason, 0.0, LIMITS.least_move, "attention")
 
 
 def _signed(evidence: Evidence) -> Regime:

@@ -13,7 +13,7 @@ from stagescope.papers.focus_dilution.ladder import condensed_start
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.saddle_path import Path, SmallModel, followed, walk
-from stagescope.papers.focus_dilution.stages import stays
+from stagescope.papers.focus_dilution.stages import open_directions, stays
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 
 # Critical points of a small model (r, rq) of TokenAttention over a number that the loss depends on [FD:ladder].
@@ -104,8 +104,7 @@ def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], val
         where = f"the critical point ({r},{rq}) lies at infinity at {value:g}: its flow never settles"
         raise InputError(f"{where}; begin at another value of what is varied, or at another rung")
     zeros, small = TokenZeros(family, r, rq, loss), model.unpacked(point)
-    matrices = small["W0"], loss.model.scores(small)
-    ranks = tuple(int(np.sum(np.linalg.svd(matrix, compute_uv=False) > LIMITS.level)) for matrix in matrices)
+    ranks = open_directions(loss, small)
     if ranks != (r, rq):
         raise InputError(
             f"no critical point ({r},{rq}) was found at {value:g}: the flow of its small model ends at {_name(ranks)}"

@@ -16,6 +16,7 @@ from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import Stay, onset, opening_times, stays
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions
+from stagescope.params import Params
 from stagescope.runs.run import Run
 
 DEFAULT_UNTIL = float(FocusDilutionOptions.model_fields["until"].default)
@@ -63,7 +64,7 @@ class Evidence:
 
     @cached_property
     def start(self) -> float:
-        return initial_rms(self.run)
+        return initial_rms(self.run.at(0))
 
     @property
     def rate(self) -> float:
@@ -135,9 +136,9 @@ class Evidence:
         return [sentence for good, sentence in kinds if not good]
 
 
-def initial_rms(run: Run) -> float:
+def initial_rms(start: Params) -> float:
     """The root mean square of the initial parameters."""
-    return float(np.sqrt(np.mean(np.concatenate([run.params[name][0].ravel() for name in run.params]) ** 2)))
+    return float(np.sqrt(np.mean(np.concatenate([np.ravel(block) for block in start.values()]) ** 2)))
 
 
 def undecided(reason: str, predicted: float | str, tolerance: float | str | None = None, unit: str | None = None) -> Comparison:
@@ -203,6 +204,6 @@ def beside(evidence: Evidence) -> dict[str, Any] | None:
     if config is None or np.ptp(evidence.pi) <= LIMITS.equal:
         return None
     end = float(evidence.curves.time[-1]) if evidence.run.clock == "t" else 0.0
-    longer = {"until": max(DEFAULT_UNTIL, float(f"{LIMITS.longer_run * end:.4g}"))}
+    longer = {"until": max(DEFAULT_UNTIL, float(f"{LIMITS.companion_length * end:.4g}"))}
     wanted = POPULATION_FLOW | longer if evidence.failures() else longer if evidence.second is None else {}
     return {name: value for name, value in wanted.items() if config.get(name) != value} or None

@@ -103,9 +103,11 @@ def plateau_amplitude(pi: np.ndarray) -> float:
     return float((np.linalg.norm(centred) / np.linalg.norm(pi)) ** 0.5)
 
 
-def reduced(loss: TokenPopulation, r: int, rq: int) -> TokenPopulation:
+def reduced(loss: TokenLoss, r: int, rq: int) -> TokenPopulation | TokenCounts:
     """The same loss of the model of width r and key width rq; each is at least 1, with entries that may be zero."""
     model = TokenAttention(vocab=loss.model.vocab, width=max(r, 1), key_width=max(rq, 1), scale=loss.model.scale)
+    if isinstance(loss, TokenCounts):
+        return loss.model_copy(update={"model": model})  # the contexts stay
     return TokenPopulation(model=model, process=loss.process)
 
 

@@ -277,7 +277,7 @@ def context_loss(counts, weights, mass, starts, scores, logits, d_scores, d_logi
     return loss
 
 
-# Numba kernel of the two linear laws beside a small model of TokenAttention, see state.py.
+# Numba kernel of the two linear laws beside a small model of TokenAttention, see saddle_path.py.
 
 
 @njit(cache=True, fastmath=FAST)

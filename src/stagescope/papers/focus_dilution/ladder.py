@@ -27,7 +27,7 @@ from stagescope.papers.focus_dilution.family import (
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.focus_dilution.stages import Stay, opening_times
+from stagescope.papers.focus_dilution.stages import Stay, open_directions, opening_times
 from stagescope.params import Layout, Params
 
 # Critical points of the small models (r, rq) inside TokenAttention, with what opens at them [FD:ladder].
@@ -49,10 +49,7 @@ class SmallPoint:
     @property
     def of_its_label(self) -> bool:
         """Whether it is a critical point with r embedding and rq attention directions, not one of a smaller model."""
-        params = self.point.params
-        matrices = params["W0"], self.loss.model.scores(params)
-        ranks = [int(np.sum(np.linalg.svd(matrix, compute_uv=False) > LIMITS.level)) for matrix in matrices]
-        return self.point.found and ranks == [self.r, self.rq]
+        return self.point.found and open_directions(self.loss, self.point.params) == (self.r, self.rq)
 
     @property
     def room(self) -> tuple[str, ...]:

@@ -108,9 +108,7 @@ class FocusDilutionReading(Reading):
     def stages(self) -> Stages:
         curves, run = self.curves, self.run
         tolerance = float(last_motion(run.spec).get("rtol", 0.0))
-        return detect(
-            curves, float(np.sign(curves.rate)), tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws
-        )
+        return detect(curves, tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws)
 
     @cached_property
     def draws(self) -> Draws:
@@ -148,8 +146,7 @@ class FocusDilutionReading(Reading):
             progress=False,
         )
         curves = TokenCurves(made.time, {name: made.params[name] for name in made.params}, law)
-        sign = float(np.sign(curves.rate))
-        return dict(detect(curves, sign, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status).events)
+        return dict(detect(curves, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status).events)
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -20,7 +20,9 @@ from stagescope.detect.events import BRIEF, Turn, around, first_crossing, peak, 
 from stagescope.detect.noise import TWO_SIDED, averaged, delay, flutter
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.limits import LIMITS
-from stagescope.papers.focus_dilution.observables import TokenCurves
+from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.focus_dilution.observables import TokenCurves, by_event
+from stagescope.params import Params
 
 # Rows of attention: focus and dilution of each in the first cycle, and their turns after it [FD:stages].
 
@@ -55,27 +57,19 @@ class Stay:
         return self.stop is not None and self.stop - self.start < BRIEF * self.stop
 
 
-def row_cycles(
-    time: np.ndarray,
-    attention: np.ndarray,
-    base: float,
-    window: tuple[float, float],
-    sign: float,
-    frequent: int,
-    least: float = LIMITS.gain,
-    noisy: bool = False,
-) -> list[RowCycle]:
+def row_cycles(curves: TokenCurves, window: tuple[float, float], least: float, noisy: bool = False) -> list[RowCycle]:
     """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token.
 
     A focus is a maximum inside the window (E1, E2) by more than `least`; a row that has not turned by then has none. Where
     steps see batches, it must also stand above the noise between records.
     """
+    time, attention, base = curves.time, curves.on_frequent, float(curves.pi[curves.frequent])
     inside = np.flatnonzero((time >= window[0]) & (time <= window[1]))
     found = []
     for row in range(attention.shape[1]):
-        if row == frequent:
+        if row == curves.frequent:
             continue
-        moved = sign * (attention[:, row] - base)
+        moved = curves.sign * (attention[:, row] - base)
         last = _first_fall(time, moved, inside) if noisy else len(inside)
         top = int(inside[np.argmax(moved[inside[:last]])]) if inside.size else 0
         gain = float(moved[top]) if inside.size else 0.0
@@ -99,13 +93,7 @@ def _first_fall(time: np.ndarray, moved: np.ndarray, inside: np.ndarray) -> int:
 
 
 def row_turns(
-    time: np.ndarray,
-    attention: np.ndarray,
-    first: float | None,
-    second: float | None,
-    sign: float,
-    frequent: int,
-    noisy: bool = False,
+    curves: TokenCurves, attention: np.ndarray, first: float | None, second: float | None, sign: float, noisy: bool = False
 ) -> Iterator[tuple[int, Turn]]:
     """Rises and falls of every row after E2 (`second`), by row; where steps see batches, those of its local mean.
 
@@ -113,6 +101,7 @@ def row_turns(
     """
     if first is None or second is None:
         return
+    time = curves.time
     since = max(0, int(np.searchsorted(time, first)) - 1)
     for row in range(attention.shape[1]):
         curve, error = averaged(time, attention[:, row]) if noisy else (attention[:, row], None)
@@ -122,7 +111,9 @@ def row_turns(
         seen = None if error is None else error[kept]
         for turn in turns(time[kept], curve[kept], LIMITS.turn, LIMITS.gain, seen):
             begun = turn.start < second
-            if (turn.stop is not None and turn.stop <= second) or (begun and row != frequent and turn.rising == (sign < 0)):
+            if (turn.stop is not None and turn.stop <= second) or (
+                begun and row != curves.frequent and turn.rising == (sign < 0)
+            ):
                 continue
             at = float(np.interp(second, time, curve))
             later = replace(turn, start=second, before=at) if begun else turn
@@ -207,8 +198,8 @@ def _opening(name: str) -> bool:
 
 def _logs(curves: TokenCurves, name: str) -> np.ndarray:
     """The logarithm of the singular value of an opening."""
-    values = curves.embedding_values if name[0] == "E" else curves.score_values
-    return np.log(np.maximum(values[:, int(name[1:]) - 1], 1e-300))
+    values = by_event(curves.embedding_values, curves.score_values)[name]
+    return np.log(np.maximum(values, 1e-300))
 
 
 def _hovering(curves: TokenCurves, times: Times) -> dict[str, float]:
@@ -269,9 +260,8 @@ def _missing_notes(
 ) -> dict[str, str]:
     """A note for every event, for the case that it is missing."""
     notes = {"onset": f"attention never grew tenfold {by if second is None else 'before the second embedding direction opened'}"}
-    for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
-        for k, most in enumerate(values.max(axis=0)):
-            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {LIMITS.level}"
+    for name, values in by_event(curves.embedding_values, curves.score_values).items():
+        notes[name] = f"its singular value reached {values.max():.2e} {by}, below {LIMITS.level}"
     for cycle in rows:
         name = str(cycle.row)
         no_focus = f"no focus: the gain {cycle.gain:.2e} of row {name} is not above {least:g} and the noise"
@@ -296,7 +286,6 @@ def stages_of(
     ladder: Sequence[Stay],
     rows: Sequence[RowCycle],
     later: Sequence[tuple[int, Turn]],
-    sign: float,
 ) -> tuple[Stage, ...]:
     """Condensation, focus, dilution, of the run and of each row; then lifting, one cycle for every further direction, turns.
 
@@ -306,7 +295,7 @@ def stages_of(
     found = [_condensation(curves, events["E1"], opened)]
     if opened is None:
         return tuple(found)
-    found += _first_cycle(curves, events, rows, opened, sign)
+    found += _first_cycle(curves, events, rows, opened)
     after = [*_openings(events, ladder), *(_turned(row, turn) for row, turn in later)]
     after.sort(key=lambda stage: stage.start)
     whole = [stage for stage in found + after if stage.stop is None or stage.stop > stage.start]
@@ -338,9 +327,9 @@ def _midway(curves: TokenCurves, first: float, opened: float | None) -> float:
     return (first + max(first, end)) / 2
 
 
-def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float, sign: float) -> list[Stage]:
+def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float) -> list[Stage]:
     """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
-    name = "focus" if sign > 0 else "defocus"
+    sign, name = curves.sign, "focus" if curves.sign > 0 else "defocus"
     focused = [cycle for cycle in rows if cycle.focus is not None]
     gains = {str(cycle.row): sign * cycle.gain for cycle in focused}
     others = [cycle.row for cycle in rows if cycle.focus is None]
@@ -446,10 +435,16 @@ def passes(time: np.ndarray, values: np.ndarray, level: float = LIMITS.level) ->
     return [first_crossing(time, logs[:, k], float(np.log(level)), rising=True) for k in range(values.shape[1])]
 
 
+def open_directions(loss: TokenLoss, params: Params) -> tuple[int, int]:
+    """(r, rq): how many singular values of W0 and of Phi are above the level."""
+    values = (np.linalg.svd(matrix, compute_uv=False) for matrix in (params["W0"], loss.model.scores(params)))
+    r, rq = (int(np.sum(sizes > LIMITS.level)) for sizes in values)
+    return r, rq
+
+
 def opening_times(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> dict[str, float | None]:
     """E1, E2, ..., Q1, Q2, ...: when the k-th singular value of W0 or of Phi passes .1, by name."""
-    both = {"E": passes(time, embedding_values), "Q": passes(time, score_values)}
-    return {f"{letter}{k + 1}": when for letter, times in both.items() for k, when in enumerate(times)}
+    return {name: passes(time, values[:, None])[0] for name, values in by_event(embedding_values, score_values).items()}
 
 
 def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> tuple[Stay, ...]:
@@ -489,8 +484,8 @@ def _joined(found: list[Stay]) -> tuple[Stay, ...]:
         found[i - 1 : i + 2] = [replace(found[i - 1], stop=found[i + 1].stop)]
 
 
-def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, status: str, draws: Draws = EXACT) -> Stages:
-    """Stages of a run; `sign` is that of the attention rate c, `tolerance` the relative error of the solver.
+def detect(curves: TokenCurves, *, tolerance: float, clock: str, status: str, draws: Draws = EXACT) -> Stages:
+    """Stages of a run; `tolerance` is the relative error of the solver.
 
     `draws` says how far other draws of the data would move its events.
     """
@@ -499,14 +494,13 @@ def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, st
     first, second = times["E1"], times.get("E2")
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
-    base, on_frequent = float(curves.pi[curves.frequent]), curves.on_frequent
     least = max(LIMITS.gain, LIMITS.solver_errors * tolerance)
     window = (np.inf if first is None else first, end if second is None else second)
-    rows = row_cycles(time, on_frequent, base, window, sign, curves.frequent, least, draws.batches)
+    rows = row_cycles(curves, window, least, draws.batches)
     for cycle in rows:
         times[f"focus{cycle.row}"], times[f"dilution{cycle.row}"] = cycle.focus, cycle.half
     lifted = None if "E2" in begun else second  # a start with two open directions has no first cycle to repeat
-    later, named = list(row_turns(time, on_frequent, first, lifted, sign, curves.frequent, draws.batches)), {}
+    later, named = list(row_turns(curves, curves.on_frequent, first, lifted, curves.sign, draws.batches)), {}
     for row, turn in later:  # a row may have more than one: refocusI, refocusI.2 and so on
         stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
         before = sum(name.partition(".")[0] == stem for name in named)
@@ -518,7 +512,7 @@ def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, st
     missing = {name: notes[name] if at.state == "not reached" else at.how for name, at in found.items() if at.time is None}
     ladder = stays(time, curves.embedding_values, curves.score_values)
     events = {name: at.time for name, at in found.items()}
-    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later, sign), missing)
+    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later), missing)
 
 
 def first_move(curves: TokenCurves) -> float | None:

@@ -118,8 +118,7 @@ def _entropy(seen: _Seen) -> View:
 
 
 def _values(seen: _Seen, name: str) -> View:
-    found = seen.curves
-    values = _score_values(found) if name == "scores" else singular_values(np.asarray(found.params[name]))
+    values = seen.curves.score_values if name == "scores" else singular_values(np.asarray(seen.curves.params[name]))
     return openings_view(name, values, LIMITS.level, seen.frames)
 
 
@@ -141,17 +140,6 @@ def openings_view(name: str, values: np.ndarray, level: float, frames: np.ndarra
     made = many_curves(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
     levels = [Level("a direction opens", level)] if events else []
     return curves(slot, f"Singular values of {what}", about, "singular value", made, levels=levels, log=True, frames=frames)
-
-
-def _score_values(found: TokenCurves) -> np.ndarray:
-    """Singular values of Phi; nan where a frame has numbers that are not finite."""
-    good = np.all([np.isfinite(block).all(axis=(1, 2)) for block in found.params.values()], axis=0)
-    if good.all():
-        return found.score_values
-    known = TokenCurves(found.time[good], {name: block[good] for name, block in found.params.items()}, found.law).score_values
-    values = np.full((len(good), known.shape[1]), np.nan)
-    values[good] = known
-    return values
 
 
 def _row_norms(seen: _Seen) -> View:
@@ -278,7 +266,7 @@ def _below(curves: TokenCurves, start: float, stop: float) -> str:
     inside = (curves.time >= start) & (curves.time <= stop)
     shares, frequency = curves.on_frequent[inside], float(curves.pi[curves.frequent])
     low = shares.min(axis=0)
-    rows = [f"query {i} {share:.2f}" for i, share in enumerate(low) if share < frequency - LIMITS.little]
+    rows = [f"query {i} {share:.2f}" for i, share in enumerate(low) if share < frequency - LIMITS.negligible]
     if rows:
         lowest = f"At the lowest: {listed(rows)}"
         return f"Attention on token {curves.frequent} keeps falling, below its frequency {frequency:.2f}. {lowest}."
@@ -292,7 +280,7 @@ def _falls(reading: FocusDilutionReading, start: float, stop: float) -> str:
         return ""
     time, loss = reading.run.time, reading.run.series["loss"]
     first, last = np.interp((start, stop), time, loss)
-    if first - last <= LIMITS.little * np.ptp(loss):
+    if first - last <= LIMITS.negligible * np.ptp(loss):
         return f"The loss rests at {last:.4g}. "
     reached = (time > start) & (loss <= first - 0.9 * (first - last))
     until = float(time[np.argmax(reached)]) if reached.any() else stop

@@ -37,15 +37,15 @@ def _reopens(evidence: Any) -> Comparison:
     control = None if evidence.control is None else _reopening(evidence.control.run)[0]
     if np.nanmin(rank) > LIMITS.condensed * rank[0]:
         said = f"{reason}: it never falls to {LIMITS.condensed:g} of its start"
-        return Comparison(LIMITS.clearly, value, "at least", False, said, None, error, "of the smallest rank")
-    return at_least(value, LIMITS.clearly, reason, measured_error=error, control=control, unit="of the smallest rank")
+        return Comparison(LIMITS.margin, value, "at least", False, said, None, error, "of the smallest rank")
+    return at_least(value, LIMITS.margin, reason, measured_error=error, control=control, unit="of the smallest rank")
 
 
 def times(run: Any) -> dict[str, int | None]:
     """Records of E1, Q1 and E2: the first and second direction of the embedding have grown, attention has moved."""
     values = np.asarray(run.series["embedding_values"], dtype=float)
     away = np.linalg.norm(moves(run), axis=-1).reshape(run.frames, -1)
-    grown = LIMITS.clearly * values[0, 0]
+    grown = LIMITS.margin * values[0, 0]
     return {
         "E1": first_above(values[:, 0], grown),
         "Q1": first_above(np.nanmax(away, axis=1), LIMITS.attention),

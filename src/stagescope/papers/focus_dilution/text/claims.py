@@ -86,9 +86,11 @@ class TextEvidence:
         law = tally(self.law.process.held_out, self.law.process.vocab) / len(self.law.process.held_out)
         entropy = float(-np.sum(law * np.log(self.law.process.stationary)))
         gain = 1 - judge.value(self.run.at(-1)) / entropy
-        if gain >= LIMITS.useful:
+        if gain >= LIMITS.useful_share:
             return None
-        return f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {LIMITS.useful:.0%}: no context is used"
+        return (
+            f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {LIMITS.useful_share:.0%}: no context is used"
+        )
 
     @property
     def parts(self) -> list[str]:
@@ -98,7 +100,7 @@ class TextEvidence:
 
     @cached_property
     def start(self) -> float:
-        return initial_rms(self.run)
+        return initial_rms(self.run.at(0))
 
     @property
     def too_long(self) -> str | None:
@@ -140,10 +142,10 @@ def attention_only(evidence: TextEvidence) -> Regime:
 def condensed(evidence: TextEvidence) -> Regime:
     """The same, where one mode grows alone: the theory of later openings is linearised at a point of rank one."""
     at = attention_only(evidence)
-    if evidence.run.clock != "t" or evidence.r <= LIMITS.apart:
+    if evidence.run.clock != "t" or evidence.r <= LIMITS.one_mode:
         return at
     failed = [] if at.holds else [at.sentence]
-    return Regime(False, "; ".join([*failed, f"r = {evidence.r:.3f} is above {LIMITS.apart:g}: one mode need not grow alone"]))
+    return Regime(False, "; ".join([*failed, f"r = {evidence.r:.3f} is above {LIMITS.one_mode:g}: one mode need not grow alone"]))
 
 
 def long_windows(evidence: TextEvidence) -> Regime:
@@ -263,9 +265,9 @@ def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str |
     """Why a turn of a curve that did not happen may still come; None where it would have come by now."""
     if evidence.history.opened_late:
         return "Q1 is in the second half of the run, or was not reached"
-    if evidence.learned < LIMITS.learned:
+    if evidence.learned < LIMITS.learned_share:
         share = f"{max(evidence.learned, 0):.0%} of H(pi) - H(next | last token)"
-        return f"by the middle of the run the loss has gained {share}, below {LIMITS.learned:.0%}"
+        return f"by the middle of the run the loss has gained {share}, below {LIMITS.learned_share:.0%}"
     return STILL_MOVING if evidence.history.moves(curve, least) else None
 
 
@@ -301,8 +303,8 @@ def _norms(evidence: TextEvidence) -> Comparison:
 
 def _separable(evidence: TextEvidence) -> Regime:
     at = descent(evidence)
-    if at.holds and LIMITS.apart < evidence.r < LIMITS.together:
-        between = f"between {LIMITS.apart:g} and {LIMITS.together:g}"
+    if at.holds and LIMITS.one_mode < evidence.r < LIMITS.many_modes:
+        between = f"between {LIMITS.one_mode:g} and {LIMITS.many_modes:g}"
         return Regime(False, f"r = {evidence.r:.3f} is {between}, where neither is predicted")
     return at
 
@@ -310,7 +312,7 @@ def _separable(evidence: TextEvidence) -> Regime:
 def _separability(evidence: TextEvidence) -> Comparison:
     """Whether there is a plateau with one embedding direction, and it ends: one that has no end says nothing about r."""
     history, r, least = evidence.history, evidence.r, LIMITS.plateau
-    predicted = "a plateau" if r <= LIMITS.apart else "no plateau" if r >= LIMITS.together else "neither"
+    predicted = "a plateau" if r <= LIMITS.one_mode else "no plateau" if r >= LIMITS.many_modes else "neither"
     ratio = plateau(history)
     if ratio is None:
         return undecided(f"r = {r:.3f}; E1 or E2 was not reached", predicted, least, "E2/E1")

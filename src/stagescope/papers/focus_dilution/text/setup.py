@@ -96,7 +96,7 @@ def _table(made: Predictions, window: int) -> Table:
 
 
 def _modes(r: float) -> str:
-    low, high = LIMITS.apart, LIMITS.together
+    low, high = LIMITS.one_mode, LIMITS.many_modes
     if r < low:
         return f"below {low:g}: one mode grows alone, a plateau follows"
     return f"above {high:g}: modes grow together, no stages" if r > high else f"from {low:g} to {high:g}: neither is predicted"

@@ -16,6 +16,7 @@ import numpy as np
 from stagescope.detect.events import Turn, first_crossing, turns
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.observables import by_event
 from stagescope.papers.focus_dilution.stages import RowCycle, passes
 from stagescope.papers.focus_dilution.text import observables as intervals
 from stagescope.papers.focus_dilution.text.observables import TextCurves
@@ -85,12 +86,17 @@ class TextHistory:
     @cached_property
     def estimates(self) -> dict[str, Event]:
         """The same with their intervals."""
-        time, found = self.curves.time, {}
-        for letter, values in (("E", self.curves.embedding_values), ("Q", self.curves.score_values)):
-            for k, curve in enumerate(values.T[: LIMITS.openings]):
-                name = f"{letter}{k + 1}"
-                found[name] = intervals.opening(time, curve, opening_level(values), self.opened[name])
-        return found
+        time, values = self.curves.time, self.directions
+        return {name: intervals.opening(time, values[name], self.level(name), when) for name, when in self.opened.items()}
+
+    @cached_property
+    def directions(self) -> dict[str, np.ndarray]:
+        """Singular values by the name of their event."""
+        return by_event(self.curves.embedding_values, self.curves.score_values)
+
+    def level(self, event: str) -> float:
+        """The level that an opening passes."""
+        return opening_level(self.curves.embedding_values if event[0] == "E" else self.curves.score_values)
 
     @cached_property
     def direction(self) -> float | None:
@@ -279,11 +285,9 @@ def _turned(name: str, turn: Turn, what: str, down: str, up: str) -> Stage:
 
 
 def _notes(history: TextHistory, probes: Mapping[str, int], by: str) -> dict[str, str]:
-    curves, notes = history.curves, {}
-    for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
-        level = opening_level(values)
-        for k, most in enumerate(values.max(axis=0)[: LIMITS.openings]):
-            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {level:.2g}"
+    values, notes = history.directions, {}
+    for name in history.opened:
+        notes[name] = f"its singular value reached {values[name].max():.2e} {by}, below {history.level(name):.2g}"
     notes |= {"focused": f"the mean entropy did not fall by more than {LIMITS.entropy} nat and turn {by}"}
     notes |= {"diluted": f"the mean entropy did not rise by more than {LIMITS.entropy} nat after its low and turn {by}"}
     for word, token in probes.items():
