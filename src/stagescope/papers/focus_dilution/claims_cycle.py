@@ -38,7 +38,7 @@ def _cycles(evidence: Evidence) -> list[RowCycle]:
     first, second = evidence.openings["E1"], evidence.second
     assert first is not None
     window = (first, float(curves.time[-1]) if second is None else second)
-    return row_cycles(curves, window, LIMITS.least_move)
+    return row_cycles(curves, window, LIMITS.flow_noise)
 
 
 def _driven(evidence: Evidence) -> np.ndarray | None:

@@ -325,11 +325,11 @@ def _focus_direction(evidence: Evidence) -> Comparison:
 
 def _sign(evidence: Evidence) -> Comparison:
     moved, c, sign = first_move(evidence.curves), evidence.rate, evidence.curves.sign
-    if moved is None or abs(moved) < LIMITS.least_move:
+    if moved is None or abs(moved) < LIMITS.flow_noise:
         return undecided("attention does not move in this run", sign, "sign")
     word = "towards" if moved > 0 else "away from"
     reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {moved:+.2g}, {word} it"
-    return Comparison(sign, moved, "sign", c * moved > 0, reason, 0.0, LIMITS.least_move, "attention")
+    return Comparison(sign, moved, "sign", c * moved > 0, reason, 0.0, LIMITS.flow_noise, "attention")
 
 
 def _signed(evidence: Evidence) -> Regime:

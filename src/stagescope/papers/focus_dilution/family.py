@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stagescope.fields.softmax import softmax
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params
@@ -239,7 +240,7 @@ def stall_boundary(first: float, tokens: int) -> float | None:
     """
     from scipy.optimize import brentq
 
-    if abs(first - 1 / tokens) < 1e-9:
+    if abs(first - 1 / tokens) < LIMITS.equal:
         return None
     trials = np.linspace(1e-6, 1 - 1e-6, 400)
     margins = [symmetric_margin(float(trial), first, tokens) for trial in trials]

@@ -9,12 +9,12 @@ class Limits:
     """Fixed before the chains, seeds and texts were drawn on which the claims are calibrated."""
 
     # What is zero. Flows have relative errors of about 1e-10, and critical points are found to |F| <= 1e-10.
-    equal: float = 1e-12  # probabilities, or rates c, that differ by no more are equal: sums of float64 are exact to 1e-15
+    equal: float = 1e-9  # probabilities that differ by no more are equal, as they need sum to 1 no better; a rate c is zero
     lost: float = 1e-10  # a size or a rate up to this is lost to those errors
     reached: float = 1e-9  # a pattern has reached its size where it is so few e-folds below it
     settled: float = 1e-8  # half the digits: |F| of a flow at its critical point, losses of one family, errors of companion runs
-    no_rate: float = 1e-7  # a rate up to this is zero: errors of 1e-10 and motion along orbits leave far smaller ones
-    least_move: float = 1e-6  # attention that has moved by more has a sign, far above the error of a flow
+    no_rate: float = 1e-7  # a rate up to this is zero: points found to |F| <= 1e-10 leave rates that are zero far smaller
+    flow_noise: float = 1e-6  # what a flow shows above this is no error: that attention moves, that a small model has a way out
 
     # Directions. Saturated singular values are of order 1, and so are embeddings relative to the longest.
     level: float = 0.1  # from here on a direction is open; what is outside, of size s, acts at rate s^2 and shows after .1 / s^2

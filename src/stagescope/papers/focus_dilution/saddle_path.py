@@ -302,10 +302,10 @@ class _Leg:
         gaps, rates = self.gaps(), self.rates()
         due = self.t + float(np.min(gaps / np.maximum(rates, 1e-300)))
         rate, size = self.inside()
-        if rate > LIMITS.no_rate and size < LIMITS.lost and due > self.t + math.log(LIMITS.level / LIMITS.lost) / rate:
+        if rate > LIMITS.flow_noise and size < LIMITS.lost and due > self.t + math.log(LIMITS.level / LIMITS.lost) / rate:
             way = f"the path leaves its last leg inside its own model, at rate {rate:.2g}"
             return Ending(f"{way}, along a direction whose size is lost to rounding; what follows is not predicted")
-        if due <= until or rate > LIMITS.no_rate:
+        if due <= until or rate > LIMITS.flow_noise:
             return None
         fastest = float(rates[np.isfinite(gaps)].max(initial=0.0))
         return Ending(f"on the last leg nothing grows faster than {fastest:.2g}", final=True)
@@ -323,7 +323,7 @@ class _Leg:
             return None
         gaps, rates = self.gaps(), self.rates()
         folds = rates * self.t * math.log(until / self.t)
-        if np.any(folds >= gaps) or self.inside()[0] > LIMITS.no_rate:
+        if np.any(folds >= gaps) or self.inside()[0] > LIMITS.flow_noise:
             return None
         nearest = int(np.argmin(gaps - folds))
         lacks = (
@@ -338,8 +338,8 @@ class _Leg:
         ends = [[self.model.velocity(self.point + sign * step * row)[0][:size] for sign in (1, -1)] for row in rows]
         jacobian = np.array([(up - down) / (2 * step) for up, down in ends])
         rates, directions = np.linalg.eigh((jacobian + jacobian.T) / 2)
-        along = np.linalg.norm(directions[:, rates > LIMITS.no_rate].T @ self.velocity[:size])
-        return float(rates[-1]), float(along / max(rates[-1], LIMITS.no_rate))
+        along = np.linalg.norm(directions[:, rates > LIMITS.flow_noise].T @ self.velocity[:size])
+        return float(rates[-1]), float(along / max(rates[-1], LIMITS.flow_noise))
 
     def ended(self, opened: str | None, ending: Ending | None = None) -> Walked:
         state = replace(self.state, small=self.model.unpacked(self.point))

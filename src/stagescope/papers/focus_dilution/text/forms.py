@@ -10,7 +10,7 @@ from stagescope.corpora.corpus import LARGE, TextCorpus
 from stagescope.corpora.kernel import window_pairs
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
-from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, opening_rate, plateau_amplitude
+from stagescope.papers.focus_dilution.family import condensation_rate, opening_rate, plateau_amplitude
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.params import key
 
@@ -46,10 +46,7 @@ def predict(corpus: TextCorpus, window: int) -> Predictions:
     mean, error = window_attention_rate(corpus, window)
     attention, residual = separability(corpus, window)
     pi = corpus.stationary
-    if corpus.vocab < LARGE:
-        bigram = attention_rate(pi, corpus.transition, 1.0)
-    else:
-        bigram = opening_rate(pi, corpus.sparse_pairs @ np.log(pi) / corpus.counts - pi @ np.log(pi), 1.0)
+    bigram = opening_rate(pi, corpus.sparse_pairs @ np.log(pi) / corpus.counts - pi @ np.log(pi), 1.0)
     return Predictions(window, condensation_rate(pi), bigram, mean, error, attention, residual)
 
 
