@@ -522,14 +522,12 @@ def first_move(curves: TokenCurves) -> float | None:
     stage I until E2 or the end. There d(uq.uk)/dt has the sign of c whatever the start was [FD:attention-rate], so a run that
     ends long before attention opens shows it too. None where there is no such plateau.
     """
-    time, end = curves.time, float(curves.time[-1])
-    opened = passes(time, curves.embedding_values)
-    first, second = opened[0], opened[1] if len(opened) > 1 else None
-    stop = end if second is None else second
+    time, times = curves.time, opening_times(curves.time, curves.embedding_values, curves.score_values)
+    first, second = times["E1"], times.get("E2")
     if first is None:
         return None
-    seen = passes(time, curves.score_values)[0]
-    midway = (first + min(stop, stop if seen is None else max(first, seen))) / 2
+    stop = float(time[-1]) if second is None else second
+    midway = _midway(curves, first, stop if times["Q1"] is None else min(stop, times["Q1"]))
     inside = (time > midway) & (time <= stop)
     if not inside.any():
         return None
