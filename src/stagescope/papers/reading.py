@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,15 +26,16 @@ from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.markup import block, note
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.predicting import predicted
-from stagescope.papers.reading_cache import Companions, Verdicts, ending, keep, keep_objective, known, only_objective
 from stagescope.papers.rebuild import after_fork, ended, field_of, forked, replay_of
 from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.progress import progress_for
 from stagescope.readings.answers import kept_answer
+from stagescope.readings.evidence import Companions, Made
 from stagescope.readings.replay import Replay, ReplayTest
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
+from stagescope.threads import one_blas_thread
 from stagescope.views.any_run import any_views, derived
 from stagescope.views.view import Explained, Maker, any_explained
 
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     import pandas
 
 
-Made = TypeVar("Made")
+KEPT = 4
+"""Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
 _SHARED = ("curves", "field", "law", "replay_test", "_replay", "_companions", "_predicted")
 """Parts of a reading that do not depend on how the run ended."""
 
@@ -66,7 +68,7 @@ class Reading:
     def __init__(self, run: Run, kind: Kind | None = None, what: Objective | Field | None = None) -> None:
         self.run, self.kind, self.what = run, kind, what
         self._companions = Companions()
-        self._verdicts = Verdicts()
+        self._verdicts: dict[int, tuple[Claim, Verdict]] = {}
 
     @cached_property
     def field(self) -> Field:
@@ -207,8 +209,8 @@ class Reading:
     @cached_property
     @kept_answer("check --elsewhere")
     def decided_ledger(self) -> Ledger:
-        """The same, with the verdicts of runs beside this one where it cannot decide."""
-        return self.with_elsewhere(self._judged())
+        """The same, with the verdicts of companion runs where this one cannot decide."""
+        return self.decide_by_companion_runs(self._judged())
 
     def _judged(self) -> Ledger:
         claims = () if self.kind is None else self.kind.claims()
@@ -258,15 +260,26 @@ class Reading:
         verdicts, notes = ((), ()) if written is None else (written.verdicts, written.notes)
         found = Ledger(self.run.status, self.run.clock, (*verdicts, *self.judge(own)), notes)
         with keeping(self.run):
-            return self.with_elsewhere(found) if elsewhere else found
+            return self.decide_by_companion_runs(found) if elsewhere else found
 
-    def with_elsewhere(self, ledger: Ledger) -> Ledger:
-        """A ledger in which claims that this run cannot decide have the verdict of a run beside it that can."""
+    def decide_by_companion_runs(self, ledger: Ledger) -> Ledger:
+        """A ledger in which claims that this run cannot decide have the verdict of a run with the options that they name."""
         with progress_for(self.progress) as bar:
             rows = bar.each(ledger.verdicts, "beside", "claims")
-            return replace(ledger, verdicts=tuple(self._verdicts.elsewhere(row, self) for row in rows))
+            return replace(ledger, verdicts=tuple(map(self._decided, rows)))
 
-    def beside(self, changes: dict[str, Any]) -> "Reading":
+    def _decided(self, row: Verdict) -> Verdict:
+        """A verdict with that of the companion run that decides it, where the claim names one."""
+        claim = next((claim for claim, _ in self._verdicts.values() if claim.tag == row.tag), None)
+        if row.elsewhere is None or claim is None:  # or another kind of evidence decided the row
+            return row
+        try:
+            found = self.companion(self.rerun_with, dict(row.elsewhere.options)).judge([claim]).verdicts[0]
+        except Exception as error:  # a run with other options may fail in any way; this one's ledger stands
+            found = claim.without_evidence(error)
+        return replace(row, elsewhere=replace(row.elsewhere, verdict=found))
+
+    def rerun_with(self, changes: dict[str, Any]) -> "Reading":
         """The reading of a run of the same study and seed with some options changed."""
         run = self.run
         if run.study is None or run.config is None:
@@ -283,8 +296,21 @@ class Reading:
         Where code that computes the evidence has a mistake, all of them are inconclusive, and their rows say why. An error of
         Stagescope's own, such as a text that cannot be found, names a remedy and is raised.
         """
+        claims, known = tuple(claims), self._verdicts
+        new = [claim for claim in claims if id(claim) not in known]
         with keeping(self.run):
-            return Ledger(self.run.status, self.run.clock, self._verdicts.of(tuple(claims), self))
+            evidence = None
+            try:
+                evidence = self.evidence if new else None
+            except StagescopeError:
+                raise
+            except (Exception, SystemExit) as error:
+                known |= {id(claim): (claim, claim.without_evidence(error)) for claim in new}
+            with one_blas_thread(), progress_for(self.progress) as bar:  # matrices are small: more threads only cost
+                for claim in bar.each(new, "claims", "claims"):
+                    if id(claim) not in known:
+                        known[id(claim)] = claim, claim.judge(self.run, evidence)
+        return Ledger(self.run.status, self.run.clock, tuple(known[id(claim)][1] for claim in claims))
 
     @property
     def prediction(self) -> SaddlePath | None:
@@ -378,10 +404,13 @@ class Reading:
         with keeping(self.run):
             return self._companions.get(make, *arguments)
 
-    def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made | StagescopeError]:
-        """What `make(value)` gives for each value, each made once: the runs of a claim over several, or their errors."""
-        with keeping(self.run):
-            return self._companions.each(make, values)
+    def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made]:
+        """The same for each value, for a claim over several runs; those that could not be made are left out."""
+        made = []
+        for value in values:
+            with suppress(StagescopeError):
+                made.append(self.companion(make, value))
+        return made
 
     def adopt(self, other: "Reading") -> None:
         """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""
@@ -410,8 +439,9 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     """The reading of a run: curves, stages, ladder, ledger and views, each computed when first used, and once.
 
     `stages`, `check`, `saddle_ladder`, `report` and sweeps all use it. It is the same object each time, also for a copy of the
-    run by `dataclasses.replace`, and for a small run of a paper that is opened again. A copy with other arrays has a reading
-    of its own; a copy that ended otherwise has one that shares the curves and the companion runs.
+    run by `dataclasses.replace`. A copy with other arrays has a reading of its own; a copy that ended otherwise has one that
+    shares the curves and the companion runs. A stored run that is opened again has another reading, which takes its answers
+    and integrations from the cache of the user.
 
     Args:
         run: any run, or the folder of one.
@@ -428,20 +458,37 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     run = load(run) if isinstance(run, str | Path) else run
     if not isinstance(run, Run):
         raise InputError(f"expected a run or its folder, got {type(run).__name__}")
-    what = only_objective(run) if what is None else what
-    alike = known(run, what)
-    found = next((each for each in alike if ending(each.run) == ending(run)), None)
-    if found is None:
-        if what is not None:
-            field_of(run.spec, what)  # refuses an objective that the run does not move
-        kind = kind_of(run.type)
-        found = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
-        found.kind = kind
-        keep_objective(run, what)
-        if alike and type(alike[0]) is type(found):
-            found.adopt(alike[0])
-    keep(found, run)
+    objectives = run.memo.setdefault("objectives", [])
+    given = [objective for spec, objective in objectives if spec is run.spec]
+    if what is None and len(given) == 1:  # of two nobody knows which is meant
+        what = given[0]
+    readings: deque[Reading] = run.memo.setdefault("readings", deque(maxlen=KEPT))
+    alike = [known for known in readings if known.what is what and _same_motion(known.run, run)]
+    for known in alike:
+        if _ending(known.run) == _ending(run):
+            return known
+    if what is not None:
+        field_of(run.spec, what)  # refuses an objective that the run does not move
+    kind = kind_of(run.type)
+    found = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
+    found.kind = kind
+    if what is not None and len(given) < 2 and all(objective is not what for objective in given):
+        objectives.append((run.spec, what))
+    if alike and type(alike[0]) is type(found):
+        found.adopt(alike[0])
+    readings.appendleft(found)
     return found
+
+
+def _same_motion(one: Run, other: Run) -> bool:
+    """Whether two copies of a run have the same arrays, and were made in the same way."""
+    same = all(getattr(one, part) is getattr(other, part) for part in ("params", "series", "spec"))
+    return same and all(getattr(one, part) == getattr(other, part) for part in ("clock", "seed", "study", "config"))
+
+
+def _ending(run: Run) -> tuple[str, str]:
+    """What a ledger says of how a run ended: the reason only where it did not reach its end."""
+    return run.status, "" if run.done else run.reason
 
 
 def stages(run: Run | str | Path) -> Stages:

@@ -156,13 +156,7 @@ class FocusDilutionReading(Reading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(
-            self.run,
-            self.curves,
-            lambda factor, until: self.companion(self.from_scaled, factor, until),
-            lambda change, until: self.companion(self.on_other_law, change.tolist(), until),
-            lambda: (self.prediction, self.unpredicted),
-        )
+        return Evidence(self.run, self.curves, reading=self)
 
     def from_scaled(self, factor: float, until: float) -> TokenCurves:
         """Curves of the flow from the same start times a factor."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stagescope.claims.claim import Claim, claim
-from stagescope.claims.comparison import Comparison, Regime, at_least
+from stagescope.claims.comparison import Comparison, Regime, at_least, not_applicable
 from stagescope.watching.events import Together, first_layer, together
 
 
@@ -34,7 +34,7 @@ def _cosines(run: Any) -> tuple[Together, Together] | None:
 
 def _regime(evidence: Any) -> Regime:
     if "sketch" not in evidence.run.series:
-        return Regime(False, "asks for sketches of the patterns, which were not recorded", applies=False)
+        return not_applicable("asks for sketches of the patterns, which were not recorded")
     if not evidence.gate.open:
         return Regime(False, evidence.gate.sentence)
     if _cosines(evidence.run) is None:

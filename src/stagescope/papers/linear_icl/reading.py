@@ -8,7 +8,6 @@ import numpy as np
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.errors import StagescopeError
 from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.loss import LinearLoss
 from stagescope.papers.linear_icl.setup import expected_drops, flow_frames
@@ -53,11 +52,7 @@ class LinearReading(Reading):
 
     @cached_property
     def curves(self) -> Evidence:
-        def seeded(seeds: tuple[int, ...]) -> list[Evidence]:
-            return [flow for flow in self.companions(self.from_seed, seeds) if not isinstance(flow, StagescopeError)]
-
-        frames = refined(self.run, self.law, self.replay)
-        return Evidence(self.run, frames, self.law, lambda factor: self.companion(self.from_scaled, factor), seeded)
+        return Evidence(self.run, refined(self.run, self.law, self.replay), self.law, reading=self)
 
     @cached_property
     def evidence(self) -> Evidence:

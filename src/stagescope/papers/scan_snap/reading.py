@@ -130,12 +130,7 @@ class ScanSnapReading(Reading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        if self.run.frames < 2:
-            return Evidence(self.run, self.curves)
-        end = float(self.curves.time[-1])
-        return Evidence(
-            self.run, self.curves, lambda rates: self.companion(self.at_rates, rates, end), replicas=lambda: self.replicas
-        )
+        return Evidence(self.run, self.curves, reading=self)
 
     def at_rates(self, rates: dict[str, float], until: float) -> Params:
         """Where the flow from the same start ends at other rates; nobody continues it, so its integrator need not restart."""

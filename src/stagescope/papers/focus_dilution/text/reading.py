@@ -84,13 +84,7 @@ class TextFocusReading(Reading):
 
     @cached_property
     def evidence(self) -> TextEvidence:
-        return TextEvidence(
-            self.run,
-            self.curves,
-            early=lambda steps: self.companion(self.early, steps),
-            bigram=lambda until: self.companion(self.bigram, until),
-            separability=lambda: self.companion(self.separability),
-        )
+        return TextEvidence(self.run, self.curves, reading=self)
 
     def early(self, steps: int) -> TextCurves:
         """The first steps again, on the same batches, with more frames."""
@@ -98,8 +92,8 @@ class TextFocusReading(Reading):
         frames = Uniform(frames=min(60, steps + 1))
         return text_curves(ended(evolve(self.field, self.run.at(0), dynamics, record=frames, progress=False)))
 
-    def bigram(self, until: float) -> TextCurves:
-        return text_curves(bigram_flow(self.run, until))
+    def bigram(self, until: float) -> Run:
+        return bigram_flow(self.run, until)
 
     def separability(self) -> float:
         return separability(self.run)

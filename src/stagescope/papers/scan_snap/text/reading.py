@@ -45,12 +45,7 @@ class TextSnapReading(Reading):
 
     @cached_property
     def evidence(self) -> TextEvidence:
-        return TextEvidence(
-            self.run,
-            self.curves,
-            at_rate=lambda rate: self.companion(self.with_steps, {"lr": rate}),
-            constant=lambda: self.companion(self.with_steps, {"half_life": None}),
-        )
+        return TextEvidence(self.run, self.curves, reading=self)
 
     def with_steps(self, changes: dict[str, Any]) -> TextAttention:
         """The same run with another step size: same start, same batches, same number of steps."""
