@@ -100,6 +100,12 @@ def regime_of(*conditions: Condition, holds: str) -> Regime:
     return Regime(not failed, "; ".join(failed) or holds)
 
 
+def narrowed(base: Regime, *conditions: Condition) -> Regime:
+    """A regime under further conditions: where it holds, the first of them that fails is its sentence."""
+    failed = [sentence for good, sentence in conditions if not good]
+    return Regime(False, failed[0]) if base.holds and failed else base
+
+
 def not_applicable(sentence: str) -> Regime:
     """The claim is about other runs."""
     return Regime(False, sentence, applies=False)

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.detect.transitions import curve_events
-from stagescope.dynamics.dynamics import SolveFailed
+from stagescope.dynamics.dynamics import Dynamics, SolveFailed
 from stagescope.dynamics.evolve import just_evolved
 from stagescope.dynamics.kept import keeping
 from stagescope.errors import InputError, StagescopeError, message, needed
@@ -30,11 +30,11 @@ from stagescope.papers.rebuild import after_fork, ended, field_of, forked, repla
 from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.progress import progress_for
 from stagescope.readings.answers import kept_answer
-from stagescope.readings.evidence import Companions, Made
 from stagescope.readings.replay import Replay, ReplayTest
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
+from stagescope.spec import build, canonical
 from stagescope.threads import one_blas_thread
 from stagescope.views.any_run import any_views, derived
 from stagescope.views.view import Explained, Maker, any_explained
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pandas
 
 
+Made = TypeVar("Made")
 KEPT = 4
 """Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
 _SHARED = ("curves", "field", "law", "replay_test", "_replay", "_companions", "_predicted")
@@ -67,7 +68,7 @@ class Reading:
 
     def __init__(self, run: Run, kind: Kind | None = None, what: Objective | Field | None = None) -> None:
         self.run, self.kind, self.what = run, kind, what
-        self._companions = Companions()
+        self._companions: dict[bytes, Any] = {}
         self._verdicts: dict[int, tuple[Claim, Verdict]] = {}
 
     @cached_property
@@ -78,6 +79,11 @@ class Reading:
     def law(self) -> Any:
         """The objective that the run descends, or the field where it is no gradient."""
         return self.field.objective or self.field
+
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        """How the run moves, built again from the spec."""
+        return build(self.run.spec["dynamics"])
 
     @property
     def replays(self) -> bool:
@@ -400,9 +406,21 @@ class Reading:
             self.progress = before
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
-        """What `make(*arguments)` gives, such as a run beside this one; made once. See `Companions`."""
-        with keeping(self.run):
-            return self._companions.get(make, *arguments)
+        """What `make(*arguments)` gives, such as a run from a smaller start; made once for the same function and arguments.
+
+        `make` is a function or method with a name; the arguments are texts, finite numbers, or lists or dictionaries of them.
+        A failure is remembered too, and raised again. A claim states the cost of its companions in `Claim.cost`.
+        """
+        made, key = self._companions, _companion_key(make, arguments)
+        if key not in made:
+            try:
+                with keeping(self.run):
+                    made[key] = make(*arguments)
+            except StagescopeError as error:
+                made[key] = error
+        if isinstance(made[key], StagescopeError):
+            raise made[key]
+        return made[key]
 
     def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made]:
         """The same for each value, for a claim over several runs; those that could not be made are left out."""
@@ -478,6 +496,18 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
         found.adopt(alike[0])
     readings.appendleft(found)
     return found
+
+
+def _companion_key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """The name and module of a function with its arguments."""
+    name, module = getattr(make, "__qualname__", None), getattr(make, "__module__", None)
+    if name is None or module is None or name.endswith("<lambda>"):
+        raise InputError(f"a companion is made by a function or method with a name, not by {make!r}; define one with `def`")
+    try:
+        return canonical([module, name, *arguments])
+    except (TypeError, ValueError) as error:
+        wanted = "texts, finite numbers, or lists or dictionaries of them"
+        raise InputError(f"the arguments of the companion {name!r} must be {wanted}: {message(error)}") from None
 
 
 def _same_motion(one: Run, other: Run) -> bool:

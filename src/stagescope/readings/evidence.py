@@ -1,59 +1,19 @@
-"""Evidence is what the claims of a paper read of a run; companion runs are made once for each reading."""
+"""Evidence is what the claims of a paper read of a run, and their way to companion runs."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stagescope.claims.comparison import Condition
-from stagescope.errors import InputError, StagescopeError, message
+from stagescope.errors import InputError
 from stagescope.params import Params, root_mean_square
 from stagescope.runs.run import Run
-from stagescope.spec import canonical
 
 if TYPE_CHECKING:
     from stagescope.papers.reading import Reading
-
-Made = TypeVar("Made")
-
-
-class Companions:
-    """What functions gave for their arguments, such as runs from smaller starts or with other seeds.
-
-    A claim states their cost in `Claim.cost`. A failure is remembered too, and raised again.
-    """
-
-    def __init__(self) -> None:
-        self._made: dict[bytes, Any] = {}
-
-    def get(self, make: Callable[..., Made], *arguments: Any) -> Made:
-        """What `make(*arguments)` gives; made once for the same function and arguments.
-
-        `make` is a function or method with a name; the arguments are texts, finite numbers, or lists or dictionaries of them.
-        """
-        key = _key(make, arguments)
-        if key not in self._made:
-            try:
-                self._made[key] = make(*arguments)
-            except StagescopeError as error:
-                self._made[key] = error
-        if isinstance(self._made[key], StagescopeError):
-            raise self._made[key]
-        return self._made[key]
-
-
-def _key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """The name and module of a function with its arguments."""
-    name, module = getattr(make, "__qualname__", None), getattr(make, "__module__", None)
-    if name is None or module is None or name.endswith("<lambda>"):
-        raise InputError(f"a companion is made by a function or method with a name, not by {make!r}; define one with `def`")
-    try:
-        return canonical([module, name, *arguments])
-    except (TypeError, ValueError) as error:
-        wanted = "texts, finite numbers, or lists or dictionaries of them"
-        raise InputError(f"the arguments of the companion {name!r} must be {wanted}: {message(error)}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +27,7 @@ class Evidence:
     reading: "Reading | None" = field(default=None, kw_only=True, repr=False)
 
     def companion(self, name: str, *arguments: Any) -> Any:
-        """What the method `name` of the reading gives, such as a run from another start; made once. See `Companions`."""
+        """What the method `name` of the reading gives, such as a run from another start; made once. See `Reading.companion`."""
         reading = self._with_companions
         return reading.companion(getattr(reading, name), *arguments)
 

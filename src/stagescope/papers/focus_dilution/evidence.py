@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.comparison import Condition, Regime, regime_of
+from stagescope.claims.comparison import Condition, Regime, narrowed, regime_of
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.focus_dilution.ladder import SaddleVisit, SmallPoint, Trajectory, saddle_visit, trajectory
@@ -136,10 +136,9 @@ def opening(r: int, rq: int) -> Callable[[Evidence], Regime]:
     """The regime of what opens at a critical point (r, rq): a visit of it, and a direction that grows there."""
 
     def regime(evidence: Evidence) -> Regime:
-        found, visit = visited(r, rq)(evidence), evidence.visit(r, rq)
-        if not found.holds or visit is None or visit.small.opening is not None:
-            return found
-        return Regime(False, f"nothing opens at ({r},{rq})")
+        visit = evidence.visit(r, rq)
+        opens = visit is not None and visit.small.opening is not None
+        return narrowed(visited(r, rq)(evidence), (opens, f"nothing opens at ({r},{rq})"))
 
     return regime
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Condition, Regime, agreement, not_applicable, regime_of, undecided
+from stagescope.claims.comparison import Comparison, Condition, Regime, agreement, narrowed, not_applicable, regime_of, undecided
 from stagescope.landscape.spectrum import spectrum
 from stagescope.papers.incremental.companion_options import long_plateau
 from stagescope.papers.incremental.evidence import Evidence
@@ -90,8 +90,7 @@ def _moving(evidence: Evidence) -> Regime:
 
 def _rising(evidence: Evidence) -> Regime:
     """A flow whose heads have room to part on plateau 1."""
-    base, (room, why) = leaving(evidence), _room_to_grow(evidence)
-    return base if room or not base.holds else Regime(False, why)
+    return narrowed(leaving(evidence), _room_to_grow(evidence))
 
 
 def _room_to_grow(evidence: Evidence) -> Condition:

@@ -339,7 +339,7 @@ def clock(run: Run) -> Clock | None:
         (not np.any(run.params["V"][0]), "values do not start at zero"),
     ]
     if isinstance(law, RegressionSampled):
-        return _clock(kinds, "squared loss of sampled contexts", CLOCK.sampled)
+        return Clock(regime_of(*kinds, holds="squared loss of sampled contexts"), CLOCK.sampled)
     if law.model.targets > 1 or any(len(group) > 1 for group in law.process.groups) or not law.process.disjoint:
         return None
     # root mean square of the true logits for uniform tokens: sqrt(sum_i |beta_i A_i|^2)/d
@@ -357,8 +357,4 @@ def clock(run: Run) -> Clock | None:
         ),
         (skew <= CLOCK.skew, f"features are not centred and orthogonal: the largest cosine is {skew:.2g}, above {CLOCK.skew:g}"),
     ]
-    return _clock(kinds, f"small true logits, root mean square {size:.2f}", CLOCK.softmax, size**2)
-
-
-def _clock(kinds: list[Condition], sentence: str, tolerance: float, error: float = 0.0) -> Clock:
-    return Clock(regime_of(*kinds, holds=sentence), tolerance, error)
+    return Clock(regime_of(*kinds, holds=f"small true logits, root mean square {size:.2f}"), CLOCK.softmax, size**2)

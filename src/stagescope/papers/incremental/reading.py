@@ -11,7 +11,6 @@ from stagescope.claims.ledger import Ledger
 from stagescope.detect.levels import transitions
 from stagescope.detect.stage import Stage, Stages
 from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
@@ -24,10 +23,9 @@ from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping import StoppingEvidence
 from stagescope.papers.incremental.students import HeadsLoss
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended
+from stagescope.papers.rebuild import companion_run
 from stagescope.params import Params
 from stagescope.runs.run import Run
-from stagescope.spec import build
 from stagescope.views.view import Explained, SmallTable, captions, motion_words, plain
 
 
@@ -65,7 +63,7 @@ class IncrementalReading(Reading):
         It is one head. For a regression by the exact reduction [ISA:symmetric]; otherwise by U = H V: V_h' = F_V gives
         U' = H F_V, and a' = F_a(U)/H, so rates are H and 1/H times those of the run.
         """
-        run, law, dynamics = self.dense, self.law, build(self.dense.spec["dynamics"])
+        run, law, dynamics = self.dense, self.law, self.dynamics
         heads = law.model.heads
         start = {name: np.mean(run.params[name][0], axis=0, keepdims=True) for name in run.params}
         reduced = isinstance(law, Regression)
@@ -84,7 +82,7 @@ class IncrementalReading(Reading):
         else:
             record = AtTimes(at=tuple(run.time[1:].tolist())) if until is None else _log_spaced(until)
             until = until or float(run.time[-1])
-        made = ended(evolve(one, start, dynamics, until=until, record=record, progress=False))
+        made = companion_run(one, start, dynamics, until=until, record=record)
         params = {name: np.repeat(made.params[name], heads, axis=1) for name in made.params}
         if reduced:
             return EqualHeads(made.time, one.model.losses(made.params), params)
@@ -117,7 +115,7 @@ def _log_spaced(until: float) -> LogSpaced:
 def _curve(law: Any, start: Params, until: float, pace: float = 1.0) -> Curve:
     """A regression flow to its time `until`, on a clock that runs `pace` times as fast."""
     flow = GradientFlow(rtol=1e-12)  # no slower than a coarser tolerance
-    found = head_curves(ended(evolve(law, start, flow, until=until, record=_log_spaced(until), progress=False)))
+    found = head_curves(companion_run(law, start, flow, until=until, record=_log_spaced(until)))
     return Curve(found.time * pace, found.loss, found.forms.levels)
 
 
@@ -183,8 +181,8 @@ class RegressionReading(IncrementalReading):
 
     def other_batches(self, draw: int) -> tuple[float | None, ...]:
         run, law = self.dense, self.law.model_copy(update={"seed": self.law.seed + draw})
-        dynamics = build(run.spec["dynamics"]).shortened(int(run.step[-1]))
-        made = ended(evolve(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps), progress=False))
+        dynamics = self.dynamics.shortened(int(run.step[-1]))
+        made = companion_run(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps))
         curves = head_curves(made)
         return transitions(curves.time, curves.loss, curves.forms.levels)
 

@@ -9,6 +9,7 @@ from stagescope.claims.comparison import (
     OverRuns,
     Regime,
     agreement,
+    narrowed,
     not_applicable,
     regime_of,
     undecided,
@@ -234,10 +235,8 @@ def _apart(evidence: Evidence, without: float) -> Condition:
 
 
 def _several_heads(evidence: Evidence) -> Regime:
-    regime, apart = _first(evidence), _apart(evidence, np.inf)
-    if regime.applies and evidence.model.heads == 1:
-        return not_applicable("there is one head")
-    return Regime(False, apart[1]) if regime.holds and not apart[0] else regime
+    regime = narrowed(_first(evidence), _apart(evidence, np.inf))
+    return not_applicable("there is one head") if regime.applies and evidence.model.heads == 1 else regime
 
 
 def _course_regime(evidence: Evidence) -> Regime:
@@ -245,10 +244,8 @@ def _course_regime(evidence: Evidence) -> Regime:
     regime = _flow(evidence, False, _small_start(evidence, LIMITS.course), about=about)
     if not regime.holds:
         return regime
-    for good, sentence in (_separated(evidence), _apart(evidence, 0.0)):
-        if not good:
-            return Regime(False, sentence)
-    return _first(evidence)
+    regime = narrowed(regime, _separated(evidence), _apart(evidence, 0.0))
+    return _first(evidence) if regime.holds else regime
 
 
 def _course(evidence: Evidence) -> Comparison:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, at_least, not_applicable, undecided
+from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, at_least, narrowed, not_applicable, undecided
 from stagescope.detect.levels import noise_near
 from stagescope.fields.softmax import softmax
 from stagescope.papers.markov_icl.evidence import Evidence
@@ -319,18 +319,18 @@ MOST_LAGS = 400  # of a companion run
 
 
 def _of_study(evidence: Evidence, regime: Regime) -> Regime:
-    if regime.holds and evidence.run.config is None:
-        return Regime(False, "the run was not made by the study, so it has no options to change")
-    return regime
+    made = evidence.run.config is not None, "the run was not made by the study, so it has no options to change"
+    return narrowed(regime, made)
 
 
 def _noise_regime(evidence: Evidence) -> Regime:
-    regime = on_plateau(evidence)
-    if regime.holds and float(np.std(evidence.start["v"])) > 1.3:
-        return Regime(False, "the scores of the lags begin with more noise than one")
-    if regime.holds and effective_lags(evidence.start["v"]) < FEWEST:
-        return Regime(False, f"{effective_lags(evidence.start['v']):.0f} effective lags; at least {FEWEST} are needed")
-    return _of_study(evidence, regime)
+    regime, scores = on_plateau(evidence), evidence.start["v"]
+    if not regime.holds:
+        return regime
+    lags = effective_lags(scores)
+    calm = bool(np.std(scores) <= 1.3), "the scores of the lags begin with more noise than one"
+    many = lags >= FEWEST, f"{lags:.0f} effective lags; at least {FEWEST} are needed"
+    return _of_study(evidence, narrowed(regime, calm, many))
 
 
 def _noise(evidence: Evidence) -> Comparison:
