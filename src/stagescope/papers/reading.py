@@ -16,7 +16,7 @@ from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.detect.transitions import curve_events
-from stagescope.dynamics.dynamics import Dynamics, SolveFailed
+from stagescope.dynamics.dynamics import SolveFailed
 from stagescope.dynamics.evolve import just_evolved
 from stagescope.dynamics.kept import keeping
 from stagescope.errors import InputError, StagescopeError, message, needed
@@ -81,7 +81,7 @@ class Reading:
         return self.field.objective or self.field
 
     @cached_property
-    def dynamics(self) -> Dynamics:
+    def dynamics(self) -> Any:
         """How the run moves, built again from the spec."""
         return build(self.run.spec["dynamics"])
 

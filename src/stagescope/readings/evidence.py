@@ -81,4 +81,6 @@ class Evidence:
     def changed(self, options: Mapping[str, Any]) -> dict[str, Any] | None:
         """Those of some options of the study that the run does not have; None where it has them all, or is of no study."""
         config = self.run.config
-        return (config and {name: value for name, value in options.items() if config.get(name) != value}) or None
+        if config is None:
+            return None
+        return {name: value for name, value in options.items() if config.get(name) != value} or None

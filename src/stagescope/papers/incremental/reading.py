@@ -63,12 +63,12 @@ class IncrementalReading(Reading):
         It is one head. For a regression by the exact reduction [ISA:symmetric]; otherwise by U = H V: V_h' = F_V gives
         U' = H F_V, and a' = F_a(U)/H, so rates are H and 1/H times those of the run.
         """
-        run, law, dynamics = self.dense, self.law, self.dynamics
-        heads = law.model.heads
+        law: Any = self.law
+        run, dynamics, heads = self.dense, self.dynamics, law.model.heads
         start = {name: np.mean(run.params[name][0], axis=0, keepdims=True) for name in run.params}
         reduced = isinstance(law, Regression)
         if reduced:
-            one = type(law)(model=law.model.symmetric())
+            one: Any = type(law)(model=law.model.symmetric())
         else:
             single: dict[str, Any] = {"heads": 1}
             if isinstance(law, RegressionSampled):
