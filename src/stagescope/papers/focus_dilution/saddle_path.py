@@ -12,14 +12,13 @@ from stagescope.errors import InputError
 from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.graded import Graded
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Place, SaddlePath, of_two_sizes, plain_time, unsure
-from stagescope.papers.focus_dilution.evidence import initial_rms
 from stagescope.papers.focus_dilution.family import escape_matrices, project, reduced
 from stagescope.papers.focus_dilution.kernel import laws, population_slopes
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenSampled
 from stagescope.papers.focus_dilution.observables import TokenCurves, triangle
 from stagescope.papers.focus_dilution.stages import Stay, open_directions, opening_times, stays
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, root_mean_square
 
 # The flow of a small model, one step of the solver at a time, and the linear laws beside it.
 
@@ -499,7 +498,7 @@ def token_path(loss: TokenLoss, start: Params, until: float, seen: float = np.in
     """
     _check(loss, start)
     # The geometric mean of the start and 1, and well above the largest pattern of the start.
-    eta = float(np.clip(max(np.sqrt(initial_rms(start)), 2 * LIMITS.margin * _top(start)), LIMITS.outside, LIMITS.linear))
+    eta = float(np.clip(max(np.sqrt(root_mean_square(start)), 2 * LIMITS.margin * _top(start)), LIMITS.outside, LIMITS.linear))
     coarse, fine = _both(loss, start, eta, until, seen)
     ending = fine.walked[-1].ending
     assert ending is not None
@@ -507,7 +506,7 @@ def token_path(loss: TokenLoss, start: Params, until: float, seen: float = np.in
     if ending.final:  # up to when it is the end: what lies outside, of size s, acts on the path at the rate s^2 at most
         size = float(fine.walked[-1].tops[-1].max())
         end = max(end, min(until, LIMITS.level * float(np.exp(-2 * min(size, 0.0)))))
-    error = SOLVER + initial_rms(start)  # what lies outside the path is left out to second order: a share of its own size
+    error = SOLVER + root_mean_square(start)  # what lies outside the path is left out to second order: a share of its own size
     reason = f"{ending.reason}, which is known up to t={plain_time(end, 2)}" if ending.final else ending.reason
     shared = {"reason": reason, "end": end, "absent": ending.final, "error": error}
     events = {name: of_two_sizes(*_times(coarse, fine, name, seen), **shared) for name in fine.events}
@@ -541,7 +540,7 @@ def _top(start: Params) -> float:
 def _check(loss: TokenLoss, start: Params) -> None:
     if isinstance(loss, TokenSampled) and loss.batch is not None:
         raise InputError("this loss draws a batch for every step, so it has no flow to predict; use it without batches")
-    rms = initial_rms(start)
+    rms = root_mean_square(start)
     if not rms <= LIMITS.start:
         much = f"{rms / LIMITS.start:.3g} times the largest for which one direction opens after the other, {LIMITS.start:g}"
         raise InputError(f"the start has rms {rms:.3g}, {much}: it is not near the origin; take a smaller init scale")
