@@ -116,7 +116,7 @@ def chain_verdicts(seed: int, setting: Setting) -> tuple[int, float, dict[str, V
     loss = ss.TokenPopulation(model=model, process=chain)
     c = attention_rate(chain.stationary, chain.transition, model.scale)
     rates = [condensation_rate(chain.stationary), abs(c)]
-    opening = small_point(loss, condensed_start(loss, 1e-3, float(np.sign(c))), 1, 1).opening
+    opening = small_point(loss, condensed_start(loss, float(np.sign(c))), 1, 1).opening
     rates += [opening.rate] if opening is not None else []
     until = sum(1.5 * np.log(1 / setting.eps) / rate for rate in rates)
     run = ss.evolve(loss, model.init(seed, setting.eps), ss.GradientFlow(), until=until, progress=False)

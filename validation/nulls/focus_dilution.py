@@ -18,10 +18,11 @@ from stagescope.dynamics.record import AtTimes
 from stagescope.errors import StagescopeError
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, stall_boundary
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law
 from stagescope.papers.focus_dilution.observables import token_curves
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, passes
+from stagescope.papers.focus_dilution.stages import passes
 from stagescope.params import root_mean_square
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
@@ -53,7 +54,7 @@ class Setting:
     def until(self) -> float:
         """Three times as long as the rates at (0,0), (1,0) and (1,1) need for E2; where nothing opens at (1,1), c/4 is taken."""
         law, c = self.law(), attention_rate(*_law(self.chain), self.scale)
-        opening = small_point(law, condensed_start(law, 1e-3, float(np.sign(c))), 1, 1).opening
+        opening = small_point(law, condensed_start(law, float(np.sign(c))), 1, 1).opening
         rates = condensation_rate(self.chain.stationary), abs(c), abs(c) / 4 if opening is None else opening.rate
         return float(min(LONGEST, 3 * sum(np.log(1 / self.eps) / max(rate, 1e-9) for rate in rates)))
 
@@ -267,7 +268,7 @@ def _steered(run: Run, law: TokenPopulation, first: int, attention: np.ndarray) 
 
 def _opened(values: np.ndarray, which: int) -> int:
     """The first frame in which a singular value is above its level, or the last frame."""
-    above = np.flatnonzero(values[:, which] > THRESHOLDS.level)
+    above = np.flatnonzero(values[:, which] > LIMITS.level)
     return int(above[0]) if above.size else len(values) - 1
 
 

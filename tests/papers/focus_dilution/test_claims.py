@@ -10,11 +10,11 @@ from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution import claims_saddles, observables
 from stagescope.papers.focus_dilution import family as forms
 from stagescope.papers.focus_dilution.claims import CLAIMS, Asymmetry
-from stagescope.papers.focus_dilution.claims import LIMITS as ASYMMETRY
 from stagescope.papers.focus_dilution.claims_cycle import _recurrence, _repeated
 from stagescope.papers.focus_dilution.evidence import small_flow
 from stagescope.papers.focus_dilution.family import plateau_amplitude
-from stagescope.papers.focus_dilution.ladder import NO_RATE, condensed_start, small_point
+from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.model import asymmetric_law
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
@@ -135,7 +135,7 @@ def opened(pi, persistence, seed):
     model = ss.TokenAttention(vocab=chain.vocab, width=8, scale=8**-0.5)
     loss = ss.population_loss(model, chain)
     rates = [forms.condensation_rate(chain.stationary), forms.attention_rate(chain.stationary, chain.transition, model.scale)]
-    rates.append(small_point(loss, condensed_start(loss, 1e-3, 1.0), 1, 1).opening.rate)
+    rates.append(small_point(loss, condensed_start(loss, 1.0), 1, 1).opening.rate)
     until = sum(1.5 * np.log(1e5) / rate for rate in rates)
     return ss.evolve(loss, model.init(seed, 1e-5), ss.GradientFlow(), until=until)
 
@@ -339,7 +339,7 @@ def test_equal_rare_tokens_stall():
     assert found["lambda-c"].measured == "stays"
     assert found["embedding-rate"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
-    assert family.delta <= ASYMMETRY.equal, "there is no delta to scale with"
+    assert family.delta <= LIMITS.equal, "there is no delta to scale with"
     assert evidence.visit(1, 1).distance < NEAR
     assert evidence.visit(1, 1).small.opening is None, "nothing opens at (1,1), so there is no rate"
     assert found["embedding-rate"].measured is None
@@ -352,7 +352,7 @@ def test_a_stall_is_not_judged_before_attention_opens():
     evidence, family = asymmetry(run)
     assert evidence.openings["Q1"] is None, "Q1 was not reached"
     assert small_flow(evidence).holds
-    assert family.tangential <= NO_RATE
+    assert family.tangential <= LIMITS.no_rate
 
 
 def test_where_the_tangential_claim_fails():
@@ -365,9 +365,9 @@ def test_where_the_tangential_claim_fails():
     assert (found["lambda-c"].verdict, found["lambda-c"].measured) == ("confirmed", "leaves")
     assert found["stall"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
-    assert family.tangential > NO_RATE, "unstable inside the rank-one model"
+    assert family.tangential > LIMITS.no_rate, "unstable inside the rank-one model"
     assert small_flow(evidence).holds, "no other assumption fails"
-    assert run.time[-1] > ASYMMETRY.stalled * evidence.openings["Q1"], "the run is long enough"
+    assert run.time[-1] > LIMITS.plateau * evidence.openings["Q1"], "the run is long enough"
     assert evidence.second is not None
     assert found["stall"].measured != found["stall"].predicted
 

@@ -127,7 +127,7 @@ def test_flows_of_rank_one_stay_below_lambda_c_and_leave_above(side):
     """From a start whose rare tokens differ by a millionth."""
     chain = ss.LazyChain(pi=(0.5, 1 / 6, 1 / 6, 1 / 6), persistence=stall_boundary(0.5, 4) + 0.06 * side)
     loss = ss.TokenPopulation(model=ss.TokenAttention(vocab=4, width=1, key_width=1, scale=4.0), process=chain)
-    start, model = condensed_start(loss, 1e-2, 1.0), SmallModel(loss, 1, 1)
+    start, model = condensed_start(loss, 1.0, 1e-2), SmallModel(loss, 1, 1)
     start["W0"][1:3, 0] *= 1 + 1e-6 * np.array([1.0, -1.0])
     *_, (_, last) = model.steps(model.packed(start), 0.0, 3e4)
     w0 = model.unpacked(last)["W0"][:, 0]

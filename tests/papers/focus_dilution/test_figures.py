@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from stagescope.papers.focus_dilution import figures_numbers as numbers
-from stagescope.papers.focus_dilution.figures import FIGURES
-from stagescope.papers.focus_dilution.figures_numbers import REFERENCE
+from stagescope.papers.focus_dilution import figures as numbers
+from stagescope.papers.focus_dilution.figures import FIGURES, REFERENCE
 from stagescope.papers.registry import study
 from stagescope.progress import Progress
 from stagescope.views.figure import reproduce

@@ -26,7 +26,7 @@ def population(pi, persistence, scale, width=8):
 def test_the_focused_point_measured_elsewhere(name):
     """(1,1) reached by the flow of width 1 from a small start: its embedding rate, and GP = 0."""
     loss = population(*SETTINGS[name])
-    found = small_point(loss, condensed_start(loss, 1e-3, 1.0), 1, 1)
+    found = small_point(loss, condensed_start(loss, 1.0), 1, 1)
     assert found.point.residual <= 1e-10
     assert found.of_its_label
     assert np.abs(slopes(loss, found.point.params)[1]).max() <= 1e-10
@@ -62,7 +62,7 @@ def test_rungs_of_the_papers_settings(name):
 def test_the_lifted_point_in_the_full_hessian():
     """The rate from the small matrix is the fastest growth of the whole model at that point, seven times over."""
     loss = population(*SETTINGS["ref"])
-    small = small_point(loss, condensed_start(loss, 1e-3, 1.0), 1, 1).point.params
+    small = small_point(loss, condensed_start(loss, 1.0), 1, 1).point.params
     wide = {"W0": np.zeros((4, 8)), "W1": np.zeros((8, 4)), "WQ": np.zeros((8, 8)), "WK": np.zeros((8, 8))}
     for name, block in small.items():
         wide[name][: block.shape[0], : block.shape[1]] = block
@@ -77,7 +77,7 @@ def test_the_family_of_focused_points():
     bounds = REFERENCE["focused_rate_range"]
     low, high = bounds.value["paper"]
     loss = population(*SETTINGS["paper"])
-    member = small_point(loss, condensed_start(loss, 1e-3, 1.0), 1, 1)
+    member = small_point(loss, condensed_start(loss, 1.0), 1, 1)
     rng = np.random.default_rng(0)
     for _ in range(5):
         start = {name: block + 0.05 * rng.normal(size=block.shape) for name, block in member.point.params.items()}
@@ -92,7 +92,7 @@ def test_asymmetry_lifts_the_degenerate_point(shape):
     """d = 4, scale 4, pi_0 = .55, persistence .6."""
     kappa = REFERENCE["kappa_at_1e-4"]
     symmetric = population(asymmetric_law(0.55, 4, (0, 0, 0), 0.0), 0.6, 4.0)
-    point = small_point(symmetric, condensed_start(symmetric, 1e-3, 1.0), 1, 1)
+    point = small_point(symmetric, condensed_start(symmetric, 1.0), 1, 1)
     assert max(np.abs(slope).max() for slope in slopes(symmetric, point.point.params)) <= 1e-10
     assert point.opening is None
     lifted = nearest_point(population(asymmetric_law(0.55, 4, shape, 1e-4), 0.6, 4.0), point.point.params, 1, 1)

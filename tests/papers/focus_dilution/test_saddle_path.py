@@ -9,7 +9,8 @@ import stagescope as ss
 from stagescope.landscape.graded import Graded
 from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.kernel import population_slopes
-from stagescope.papers.focus_dilution.saddle_path import LATER, State
+from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.saddle_path import State
 from stagescope.papers.focus_dilution.stages import passes
 from tests.processes.test_markov_chain import chains
 
@@ -114,7 +115,7 @@ def test_beside_a_run_a_path_ends_at_the_first_event_after_it(path):
     order = path.sequence
     middle = (path[order[1]].t + path[order[2]].t) / 2
     found = ss.saddle_path(loss_of(), scale=1e-5, seen=middle)
-    assert LATER * middle < path[order[2]].t
+    assert LIMITS.time_factor * middle < path[order[2]].t
     assert found.sequence == order[:3]
     for name in order[:3]:
         assert found[name] == path[name]
@@ -122,7 +123,7 @@ def test_beside_a_run_a_path_ends_at_the_first_event_after_it(path):
     later = found[order[3]]
     assert later.t is None
     assert not later.absent
-    assert LATER * middle < later.beyond < (path[order[3]].t or 0.0)
+    assert LIMITS.time_factor * middle < later.beyond < (path[order[3]].t or 0.0)
     assert "followed to the first event well after" in later.reason
 
 

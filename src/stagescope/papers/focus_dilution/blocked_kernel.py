@@ -17,7 +17,8 @@ from stagescope.kernels import njit
 
 WEIGHTS = slice(4, 8)
 OPTIONS = {"cache": True, "fastmath": FAST, "error_model": "numpy"}
-_TABLES, LINE, BLOCK = 8, 8, 8
+_TABLES, LINE = WEIGHTS.stop, 8
+BLOCK = LINE
 """Numbers before the tables, in a cache line, and queries in a block."""
 SAFE, _LEAST = 300.0, -700.0
 """Exponents within +- SAFE are taken as they are; else each row's largest one is subtracted, and _LEAST is the smallest."""
@@ -269,8 +270,6 @@ def gradient(theta, out, held):
 
 QUERIES = 32
 """Rows of attention that are in memory at once."""
-_LOWEST = -700.0
-"""Powers of lower numbers are zero beside the largest one of a row, which is one."""
 _FINITE = {*FAST, "nnan", "nsz"}
 """For loops with `max`: compilers vectorise it only where they need not care for nan."""
 
@@ -291,7 +290,7 @@ def _powers(scores, logs, top, values, powers):
     for j in range(logs.size):
         value = scores[j] + logs[j] - top
         nothing += value * 0.0
-        values[j] = value if value > _LOWEST else _LOWEST
+        values[j] = value if value > _LEAST else _LEAST
         powers[j] = values[j]
     return nothing
 

@@ -15,20 +15,17 @@ from stagescope.papers.focus_dilution.companion_options import another_flow
 from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second, small_flow
 from stagescope.papers.focus_dilution.family import stall_boundary, symmetric_margin
 from stagescope.papers.focus_dilution.ladder import (
-    NO_RATE,
     SaddleVisit,
     SmallPoint,
     condensed_start,
     nearest_point,
     small_point,
 )
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain
 
 # Focus and dilution: how times depend on the initial scale.
-
-DELAY = 0.1
-"""Tolerance of a delay, as a share of ln 10 / rate: rates are claimed to a tenth."""
 
 
 def _scaled(evidence: Evidence) -> Regime:
@@ -62,14 +59,14 @@ def _eps_law(evidence: Evidence) -> Comparison:
     rates = [visit.small.opening.rate for visit in visits.values() if visit is not None and visit.small.opening is not None]
     legs = _legs(evidence)
     if legs is None or evidence.second is None or len(rates) < 3:
-        return undecided("E2 was not reached, or nothing opens at one of the saddles", 1.0, DELAY, unit)
+        return undecided("E2 was not reached, or nothing opens at one of the saddles", 1.0, LIMITS.rate, unit)
     per_decade, found, smaller = np.log(10.0) / np.array(rates), [legs], evidence
     for decades in (1, 2):
-        until = float(1.2 * evidence.second + 1.5 * decades * per_decade.sum())
+        until = float(1.2 * evidence.second + LIMITS.margin * decades * per_decade.sum())
         smaller = Evidence(evidence.run, evidence.companion("from_scaled", 10.0**-decades, until))
         if (legs := _legs(smaller)) is None:
             words = f"from a start {10**decades} times smaller: E2 was not reached"
-            return undecided(words, 1.0, DELAY, unit)
+            return undecided(words, 1.0, LIMITS.rate, unit)
         found.append(legs)
     early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
     known = {label: None if visit is None else visit.small for label, visit in visits.items()}
@@ -82,7 +79,7 @@ def _eps_law(evidence: Evidence) -> Comparison:
     decades, seconds = np.arange(3), [each.sum() for each in found]
     at, predicted = evidence.scale * 10.0**-decades, seconds[-1] - (2 - decades) * per_decade.sum()
     over = OverRuns(tuple(at), tuple(seconds), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
-    return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit, over_runs=over)
+    return agreement(1.0, float(late[worst]), LIMITS.rate, reason, **errors, unit=unit, over_runs=over)
 
 
 def distance_shift(visit: SaddleVisit | None) -> float:
@@ -95,21 +92,6 @@ def distance_shift(visit: SaddleVisit | None) -> float:
 # Focus and dilution: what equal and almost equal rare tokens do (stage IV).
 
 
-@dataclass(frozen=True)
-class AsymmetryLimits:
-    """Where the laws of the asymmetry are claimed."""
-
-    almost: float = 0.3  # rare tokens are almost equal if none is further from their mean than this share of it
-    equal: float = 1e-9  # and equal if none is further than this
-    deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
-    rounding: float = 1e-10  # a rate above this is none of rounding: points are zeros to about 1e-15
-    parts: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these for its law
-    exponent: float = 0.1  # tolerance of the exponent of delta: rates are claimed to a tenth
-    linear: float = 0.2  # the rate at the least delta is this near to kappa delta; beyond it no limit is taken
-    stalled: float = 3.0  # a run shows a stall if it lasts for this many times Q1 without E2, as long as three further legs
-
-
-LIMITS = AsymmetryLimits()
 UNSTABLE = "the symmetric point is unstable inside the rank-one model"
 
 
@@ -150,7 +132,7 @@ class Asymmetry:
     def symmetric(self) -> SmallPoint:
         """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric."""
         loss = self.at(0.0)
-        return small_point(loss, condensed_start(loss, 1e-3, 1.0), 1, 1)
+        return small_point(loss, condensed_start(loss, 1.0), 1, 1)
 
     def near(self, delta: float) -> SmallPoint:
         """The point (1,1) that continues the symmetric one to a small delta, in steps that double it."""
@@ -164,7 +146,7 @@ class Asymmetry:
         """The fastest embedding rate there; None where the symmetric point does not continue to this delta."""
         found = self.near(delta)
         rate = max(o.rate for o in found.openings["embedding"]) if found.point.found and "embedding" in found.room else 0.0
-        return rate if rate > LIMITS.rounding else None
+        return rate if rate > LIMITS.lost else None
 
     @cached_property
     def kappa(self) -> tuple[float, float] | None:
@@ -193,7 +175,7 @@ def family_of(evidence: Evidence) -> Asymmetry | None:
     if not isinstance(evidence.law.process, LazyChain) or evidence.law.process.vocab < 3 or evidence.rate <= 0:
         return None
     found = Asymmetry(evidence.law, evidence.curves.frequent)
-    return found if found.delta <= LIMITS.almost * found.mean and found.mean < evidence.pi.max() else None
+    return found if found.delta <= LIMITS.almost_equal * found.mean and found.mean < evidence.pi.max() else None
 
 
 def _family(evidence: Evidence) -> Regime:
@@ -214,16 +196,16 @@ def _lifted(evidence: Evidence) -> Regime:
         return found
     if asymmetry.delta <= LIMITS.equal:
         return not_applicable("rare tokens are equal: there is no delta to halve")
-    if asymmetry.tangential > NO_RATE:
+    if asymmetry.tangential > LIMITS.no_rate:
         return Regime(False, f"{UNSTABLE} (rate {asymmetry.tangential:.3g}): flows leave it before asymmetry does")
     for regime in (reaching_second, opening(1, 1)):
         if not (more := regime(evidence)).holds:
             return more
-    least = asymmetry.delta / LIMITS.parts[-1]
-    where, rate = f"delta/{LIMITS.parts[-1]}", asymmetry.rate(least)
+    least = asymmetry.delta / LIMITS.doublings[-1]
+    where, rate = f"delta/{LIMITS.doublings[-1]}", asymmetry.rate(least)
     if rate is None or asymmetry.kappa is None:
         return Regime(False, f"the symmetric point does not continue to {where}")
-    if (beyond := abs(rate / (asymmetry.kappa[1] * least) - 1)) > LIMITS.linear:
+    if (beyond := abs(rate / (asymmetry.kappa[1] * least) - 1)) > LIMITS.linear_delta:
         return Regime(False, f"at {where} the rate is {beyond:.0%} from kappa delta: delta is not small")
     return found
 
@@ -238,16 +220,16 @@ def _delta_law(evidence: Evidence) -> Comparison:
     """
     unit, asymmetry, opened, second = "exponent", family_of(evidence), evidence.openings["Q1"], evidence.second
     if asymmetry is None or opened is None or second is None:
-        return undecided("E2 was not reached", 1.0, LIMITS.exponent, unit)
+        return undecided("E2 was not reached", 1.0, LIMITS.rate, unit)
     rates, doubts = [], []
-    for parts in LIMITS.parts:
-        until = 1.5 * (opened + parts * (second - opened))
+    for parts in LIMITS.doublings:
+        until = LIMITS.margin * (opened + parts * (second - opened))
         change = asymmetry.deviation * (1 / parts - 1)
         at = evidence if parts == 1 else Evidence(evidence.run, evidence.companion("on_other_law", change.tolist(), until))
         visit = at.visit(1, 1)
         if visit is None or visit.rise is None:
             words = f"at delta/{parts} the opening does not rise tenfold while the flow stays at (1,1)"
-            return undecided(words, 1.0, LIMITS.exponent, unit)
+            return undecided(words, 1.0, LIMITS.rate, unit)
         rates.append(visit.rise.rate)
         doubts.append(distance_shift(visit))
     exponents = -np.diff(np.log2(rates))
@@ -256,16 +238,16 @@ def _delta_law(evidence: Evidence) -> Comparison:
     reason = f"rates at (1,1) with delta/1, /2, /4, /8: {shown[0]}; exponents {shown[1]}, limit {limit:.3f}"
     doubt = abs(doubts[1] - 3 * doubts[2] + 2 * doubts[3]) / math.log(2)
     errors = {"predicted_error": doubt, "measured_error": abs(limit - before)}
-    return agreement(1.0, limit, LIMITS.exponent, reason, **errors, unit=unit)
+    return agreement(1.0, limit, LIMITS.rate, reason, **errors, unit=unit)
 
 
 def _tangential(evidence: Evidence) -> Comparison:
     found = family_of(evidence)
     assert found is not None
     rate = found.tangential
-    words = "stable" if rate <= NO_RATE else "unstable"
+    words = "stable" if rate <= LIMITS.no_rate else "unstable"
     reason = f"at delta = 0 the symmetric point is {words} inside the rank-one model: rate {rate:.3g}"
-    return Comparison(0.0, rate, NO_RATE, rate <= NO_RATE, reason)
+    return Comparison(0.0, rate, LIMITS.no_rate, rate <= LIMITS.no_rate, reason)
 
 
 def _stalling(evidence: Evidence) -> Regime:
@@ -274,9 +256,9 @@ def _stalling(evidence: Evidence) -> Regime:
         return not_applicable("applies only to lazy chains with equal rare tokens")
     long, opened = (False, "Q1 was not reached: without it the claim is empty"), evidence.openings["Q1"]
     if opened is not None:
-        least = LIMITS.stalled * opened
-        long = evidence.time[-1] >= least, f"the run ends before {LIMITS.stalled:g} Q1 = {least:.4g}"
-    stable = found.tangential <= NO_RATE, f"{UNSTABLE} (rate {found.tangential:.3g})"
+        least = LIMITS.plateau * opened
+        long = evidence.time[-1] >= least, f"the run ends before {LIMITS.plateau:g} Q1 = {least:.4g}"
+    stable = found.tangential <= LIMITS.no_rate, f"{UNSTABLE} (rate {found.tangential:.3g})"
     return small_flow(evidence, long, stable, holds="equal rare tokens, symmetric point stable inside the rank-one model")
 
 
@@ -287,18 +269,6 @@ def _stall(evidence: Evidence) -> Comparison:
 
 
 # Focus and dilution: where flows stay at the symmetric point of equal rare tokens, and where they leave it.
-
-
-@dataclass(frozen=True)
-class LeavingRule:
-    """When a flow has left the symmetric point."""
-
-    left: float = 0.1  # rare tokens whose embeddings differ by this share of the longest have left it
-    held: float = 0.02  # and those that differ by less than this are still at it
-    longer: float = 1.5  # a run that is this many times longer than its rate needs must have left
-
-
-RULE = LeavingRule()
 
 
 def _equal(evidence: Evidence) -> Regime:
@@ -328,13 +298,13 @@ def _lambda_c(evidence: Evidence) -> Comparison:
     left = np.linalg.svd(evidence.curves.params["W0"][inside], full_matrices=False)[0][:, :, 0]
     spread = np.ptp(np.delete(left, evidence.curves.frequent, axis=1), axis=1) / np.abs(left).max(axis=1)
     most = float(spread.max())
-    measured = "leaves" if most > RULE.left else "stays" if most < RULE.held else None
+    measured = "leaves" if most > LIMITS.level else "stays" if most < LIMITS.outside else None
     reason = f"embeddings of rare tokens differ by {most:.2g} of the longest at most, {spread[0]:.2g} at Q1"
     if measured is None:
         return undecided(f"{reason}: neither left nor held", predicted, "exact")
     if predicted == "leaves" and measured == "stays":
         rate = found.tangential
-        needed = RULE.longer * math.log(RULE.left / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
+        needed = LIMITS.margin * math.log(LIMITS.level / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
         if time[-1] - time[0] < needed:
             return undecided(f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave", predicted, "exact")
     return Comparison(predicted, measured, "exact", predicted == measured, reason)

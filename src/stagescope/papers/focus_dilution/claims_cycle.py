@@ -12,26 +12,14 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, not_applicable, undecided
 from stagescope.detect.events import around, first_crossing
 from stagescope.landscape.saddle_path import SaddlePath, plain_time
-from stagescope.papers.focus_dilution.claims_saddles import MARKS, redistribution
+from stagescope.papers.focus_dilution.claims_saddles import redistribution
 from stagescope.papers.focus_dilution.companion_options import another_flow
 from stagescope.papers.focus_dilution.evidence import Evidence, reaching_second, small_flow, visited
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles, row_turns
 
 # Focus and dilution: claims on the order of the openings, on dilution, and on whether the cycle repeats.
-
-
-@dataclass(frozen=True)
-class CycleTolerances:
-    """How far the stages of the first cycle may be from what is predicted."""
-
-    meeting: float = 0.02  # of the time: a row's return to its base and the zero of its embedding
-    smallest: float = 1e-6  # gain that a row must have, far above the error of a flow (1e-10), so that small rows count too
-    clear: float = 0.5  # a row clearly dilutes or not if second order moves it at least half as fast as the fastest
-    floor: float = 0.01  # a run is over when its loss is this share of H(pi) - H above its floor
-
-
-CYCLE = CycleTolerances()
 
 
 def _order(evidence: Evidence) -> Comparison:
@@ -51,8 +39,7 @@ def _cycles(evidence: Evidence) -> list[RowCycle]:
     first, second = evidence.openings["E1"], evidence.second
     assert first is not None
     window = (first, float(curves.time[-1]) if second is None else second)
-    base, attention = float(curves.pi[curves.frequent]), curves.on_frequent
-    return row_cycles(curves.time, attention, base, window, float(np.sign(evidence.rate)), curves.frequent, CYCLE.smallest)
+    return row_cycles(curves, window, LIMITS.flow_noise)
 
 
 def _driven(evidence: Evidence) -> np.ndarray | None:
@@ -63,7 +50,7 @@ def _driven(evidence: Evidence) -> np.ndarray | None:
     visit = evidence.visit(1, 0)
     if visit is None or evidence.linear is None:
         return None
-    after = np.flatnonzero(np.abs(redistribution(evidence, visit)) >= MARKS[0])
+    after = np.flatnonzero(np.abs(redistribution(evidence, visit)) >= LIMITS.mark)
     if not after.size:
         return None
     w = evidence.linear.second_order(visit.trajectory.at(int(after[0])))["W0"] @ visit.place.S[0]
@@ -89,8 +76,8 @@ def _dilution(evidence: Evidence) -> Comparison:
     reason = f"{len(should & gone)} of {len(should)} rows that second order moves towards zero lost half of their gain before E2"
     reason += f", and {len(gone - should)} of {len(cycles) - len(should)} others"
     reason += f"; rows return to their base within {gap:.2%} of the time at which gamma_i crosses zero"
-    clear = [row for row in wrong if abs(driven[row]) >= CYCLE.clear]
-    holds = False if clear or gap - doubt > CYCLE.meeting else None if wrong or gap + doubt > CYCLE.meeting else True
+    clear = [row for row in wrong if abs(driven[row]) >= LIMITS.clear_dilution]
+    holds = False if clear or gap - doubt > LIMITS.meeting else None if wrong or gap + doubt > LIMITS.meeting else True
     reason += f"; second order moves {_named(wrong)} too slowly to decide" if holds is None and wrong else ""
     reason += f"; a second direction moves these times by up to {doubt:.1%}" if holds is None and doubt >= 0.0005 else ""
     return Comparison(float(len(should)), float(len(gone)), 0.0, holds, reason, unit=unit)
@@ -128,10 +115,9 @@ def _repeated(evidence: Evidence, token: int) -> set[int]:
     On the most frequent token it falls first where c < 0. Attention on the others moves the other way in the first cycle.
     """
     curves, frequent = evidence.curves, evidence.curves.frequent
-    first = float(np.sign(evidence.rate)) * (1 if token == frequent else -1)
+    first = curves.sign * (1 if token == frequent else -1)
     up = first > 0 or token != frequent
-    attention = curves.attention[:, :, token]
-    found = list(row_turns(curves.time, attention, evidence.openings["E1"], evidence.second, first, frequent))
+    found = list(row_turns(curves, curves.attention[:, :, token], evidence.openings["E1"], evidence.second, first))
     moves = {row: [turn.rising == up for at, turn in found if at == row] for row, _ in found}
     return {row for row, each in moves.items() if any(one and not other for one, other in pairwise(each))}
 
@@ -145,7 +131,7 @@ def _recurrence(evidence: Evidence) -> Comparison:
     end, chain = float(curves.time[-1]), evidence.law.process
     # Nothing is left to learn where the loss is at the entropy rate, relative to what the context can tell.
     floor, final = chain.floor(), evidence.law.value({name: block[-1] for name, block in curves.params.items()})
-    over = final - floor <= CYCLE.floor * (chain.unigram_loss() - floor)
+    over = final - floor <= LIMITS.negligible * (chain.unigram_loss() - floor)
     verb = "focus and dilute" if len(again) > 1 else "focuses and dilutes"
     reason = f"{_named(again) if again else 'no row'} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
     holds = True if again else False if over else None
@@ -223,24 +209,9 @@ CYCLE_CLAIMS = (
 COST = "the saddle path from the start, once for all claims"
 
 
-@dataclass(frozen=True)
-class PathTolerances:
-    """From which starts a path is claimed, and how far its times may be off, relative, beyond its own interval."""
-
-    largest: float = 1.2e-3  # rms of a start drawn with standard deviation 1e-3 is below this
-    at_largest: float = 0.05  # what directions that open together do to each other, at 1e-3
-    least: float = 0.01  # at 1e-4 and below
-    events: int = 3  # E1 and Q1 come on every chain: a sequence is of three events at least
-    timed: int = 2  # events whose times are compared, at least
-    longer: float = 2.0  # a run shows that no event follows if it lasts this many times as long as the last one took
-
-
-PATH = PathTolerances()
-
-
 def room(start: float) -> float:
-    """The relative tolerance of a time: .05 at 1e-3, .01 at 1e-4, and a power of the start between them."""
-    return float(np.clip(PATH.at_largest * (start / 1e-3) ** 0.7, PATH.least, PATH.at_largest))
+    """The relative tolerance of a time: .05 at 1e-3, a fifth of it at 1e-4 and below, and a power of the start between them."""
+    return float(np.clip(LIMITS.path_times * (start / 1e-3) ** 0.7, LIMITS.path_times / 5, LIMITS.path_times))
 
 
 @dataclass(frozen=True)
@@ -257,7 +228,7 @@ class Beside:
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Beside | None":
-        path = evidence.predicted[0] if evidence.scale <= PATH.largest else None
+        path = evidence.predicted[0] if evidence.scale <= LIMITS.path_start else None
         if path is None:
             return None
         found = {name: when for name, when in evidence.openings.items() if when is not None}
@@ -303,9 +274,9 @@ def _regime(further: Callable[[Beside], str]) -> Callable[[Evidence], Regime]:
     """A population flow from a start of rms 1e-3 or less that has a path, and what `further` asks: a sentence where it fails."""
 
     def regime(evidence: Evidence) -> Regime:
-        small = f"initial rms {evidence.scale:.1e} is above {PATH.largest:g}, where directions open together"
+        small = f"initial rms {evidence.scale:.1e} is above {LIMITS.path_start:g}, where directions open together"
         at = small_flow(evidence)
-        if not at.holds or evidence.scale > PATH.largest:
+        if not at.holds or evidence.scale > LIMITS.path_start:
             return Regime(False, small) if at.holds else at
         found = Beside.of(evidence)
         why = evidence.predicted[1] if found is None else further(found)
@@ -315,15 +286,15 @@ def _regime(further: Callable[[Beside], str]) -> Callable[[Evidence], Regime]:
 
 
 def _long_enough(found: Beside) -> str:
-    if len(found.due) >= PATH.events or found.excluded:
+    if len(found.due) >= LIMITS.events or found.excluded:
         return ""
-    return f"{len(found.due)} events are predicted before the end of the run, and a sequence needs {PATH.events}{found.ahead}"
+    return f"{len(found.due)} events are predicted before the end of the run, and a sequence needs {LIMITS.events}{found.ahead}"
 
 
 def _two_due(found: Beside) -> str:
     """E1 alone shows the rate at the origin, which does not depend on how tokens follow each other."""
-    few = len(found.due) < PATH.timed and not found.excluded
-    return f"fewer than {PATH.timed} events are predicted before the end of the run{found.ahead}" if few else ""
+    few = len(found.due) < 2 and not found.excluded
+    return f"fewer than 2 events are predicted before the end of the run{found.ahead}" if few else ""
 
 
 def _sequence(evidence: Evidence) -> Comparison:
@@ -391,7 +362,7 @@ def _stops(evidence: Evidence) -> Regime:
     seen, chain = Beside.of(evidence), evidence.law.process
     if seen is not None and not any(event.absent for event in seen.path.events.values()):
         return not_applicable("applies only where the path says of an event that it does not come")
-    if seen is not None and seen.path.legs[-1].loss - chain.floor() <= CYCLE.floor * (chain.unigram_loss() - chain.floor()):
+    if seen is not None and seen.path.legs[-1].loss - chain.floor() <= LIMITS.negligible * (chain.unigram_loss() - chain.floor()):
         return not_applicable("applies only to paths that end above the floor of the loss")
     return _regime(_short)(evidence)
 
@@ -399,10 +370,10 @@ def _stops(evidence: Evidence) -> Regime:
 def _short(found: Beside) -> str:
     last = max([0.0, *(event.t or 0.0 for event in found.path.events.values())])
     known = min(event.beyond for event in found.path.events.values() if event.absent)
-    wanted = f"before {PATH.longer:g} times that of the last event, {last:.4g}"
-    if known < PATH.longer * last:
+    wanted = f"before {LIMITS.no_further_event:g} times that of the last event, {last:.4g}"
+    if known < LIMITS.no_further_event * last:
         return f"the end of the path is known up to t={plain_time(known)}, {wanted}"
-    return "" if found.end >= PATH.longer * last else f"the run ends at t={plain_time(found.end)}, {wanted}"
+    return "" if found.end >= LIMITS.no_further_event * last else f"the run ends at t={plain_time(found.end)}, {wanted}"
 
 
 def _critical(evidence: Evidence) -> Comparison:

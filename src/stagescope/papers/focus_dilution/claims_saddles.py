@@ -15,11 +15,12 @@ from stagescope.papers.focus_dilution import family
 from stagescope.papers.focus_dilution.companion_options import another_flow
 from stagescope.papers.focus_dilution.evidence import Evidence, opening, small_flow, visited
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, first_move, passes
+from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.stages import first_move, passes
 
 # The rate along the predicted leg, where a run leaves a critical point before it has settled there [FD:ladder].
 
-RISE = 10**0.5
+RISE = LIMITS.growth**0.5
 """By which factor the next singular value of W0 grows up to its event while a rate is measured; below, a start of 1e-3 shows."""
 
 
@@ -65,7 +66,7 @@ def along_leg(evidence: Evidence, r: int, rq: int, tolerance: float) -> Comparis
     found, curves = leg_rate(evidence, r, rq), evidence.curves
     if found is None or evidence.openings.get(found.event) is None:
         return None
-    rise = last_rise(curves.time, curves.embedding_values[:, r], THRESHOLDS.level / RISE, THRESHOLDS.level)
+    rise = last_rise(curves.time, curves.embedding_values[:, r], LIMITS.level / RISE, LIMITS.level)
     if rise is None:
         return None
     shown = f"measured/predicted = {rise.rate / found.rate:.3f} along the leg ({r},{rq}) predicted from the start"
@@ -76,20 +77,6 @@ def along_leg(evidence: Evidence, r: int, rq: int, tolerance: float) -> Comparis
 # Focus and dilution at its critical points: rates, directions and the linear prediction.
 
 Compare = Callable[[Evidence], Comparison]
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """How far measurement and prediction may be apart, beyond the error of the prediction. Relative, unless it says cosine."""
-
-    origin: float = 0.05  # of mu0: the rise ends at .1, where the saturation, quadratic in it, has taken off a few per cent
-    rate: float = 0.1  # of a rate over a tenfold rise: an opening of amplitude .05 to .1 moves it by its square and its coupling
-    direction: float = 0.02  # of a cosine: 11 degrees
-    linear: float = 0.3  # of the size that exp(Jt) predicts, at most: a rate off by a tenth over three e-folds
-    folds: float = 1.0  # e-folds over which exp(Jt) is tried at least: in fewer, a false rate does not show
-
-
-TOLERANCES = Tolerances()
 
 
 def rate_error(visit: SaddleVisit) -> float:
@@ -155,11 +142,11 @@ def _directions(evidence: Evidence) -> Comparison:
     """Cosines of what opened at (1,1) with the predicted directions; their error: the run turns, and slower openings mix in."""
     visit = evidence.visit(1, 1)
     if visit is None or not visit.cosines or not visit.windows:
-        return undecided("the opening predicted at (1,1) did not open in its stay", 1.0, TOLERANCES.direction)
+        return undecided("the opening predicted at (1,1) did not open in its stay", 1.0, LIMITS.direction)
     shown = " and ".join(f"{cosine:.4f}" for cosine in visit.cosines)
     error = math.hypot(_turned(visit), 1 - visit.purity)
     reason = f"cosines with the predicted new column of W0 and row of W1: {shown} at {visit.event}"
-    return agreement(1.0, min(visit.cosines), TOLERANCES.direction, reason, predicted_error=error, unit="cosine")
+    return agreement(1.0, min(visit.cosines), LIMITS.direction, reason, predicted_error=error, unit="cosine")
 
 
 def _linear(evidence: Evidence) -> Comparison:
@@ -171,39 +158,36 @@ def _linear(evidence: Evidence) -> Comparison:
     visit, local, unit = evidence.visit(1, 0), evidence.linear, "of the prediction"
     if visit is None or local is None or visit.small.opening is None or visit.opened is None or not visit.windows:
         words = "nothing opens after the plateau (1,0), or it does not rise tenfold"
-        return undecided(words, 1.0, TOLERANCES.linear, unit)
+        return undecided(words, 1.0, LIMITS.escape_size, unit)
     last = visit.trajectory.frame(visit.opened)
     begun, ended = (float(visit.time[frame]) for frame in (visit.frame, last))
     folds = visit.small.opening.rate * (ended - begun)
-    if folds < TOLERANCES.folds:
+    if folds < 1:
         words = f"the opening is {max(ended - begun, 0.0):.3g} after the plateau, {max(folds, 0.0):.2g} e-folds: too short"
-        return undecided(words, 1.0, TOLERANCES.linear, unit)
+        return undecided(words, 1.0, LIMITS.escape_size, unit)
     start, end = (visit.place.leaving(visit.trajectory.at(frame)) for frame in (visit.frame, last))
     predicted, measured = local.unstable(start, ended - begun), local.unstable(end)
     with np.errstate(all="ignore"):  # a prediction beyond the numbers gives none, which decides nothing
         cosine = float(predicted @ measured / np.linalg.norm(predicted) / np.linalg.norm(measured))
         ratio = float(np.linalg.norm(measured) / np.linalg.norm(predicted))
     error = math.expm1(min(visit.wandering(begun, ended), 10.0))
-    tolerance = min(TOLERANCES.linear, math.expm1(TOLERANCES.rate * folds))
+    tolerance = min(LIMITS.escape_size, math.expm1(LIMITS.rate * folds))
     reason = f"growing part {ended - begun:.3g} after the plateau: size measured/predicted {ratio:.3f}, cosine {cosine:.4f}"
     size = agreement(1.0, ratio, tolerance, reason, predicted_error=error, unit=unit)
     # The verdict on size and direction is false where one is, true where both are.
     doubt = _turned(visit)
-    direction = agreement(1.0, cosine, TOLERANCES.direction, "", predicted_error=doubt)
+    direction = agreement(1.0, cosine, LIMITS.direction, "", predicted_error=doubt)
     if size.holds is False or direction.holds is True:
         return size
     words = f"the cosine, with an error of {doubt:.2g}, is {'violated' if direction.holds is False else 'undecided'}"
-    return replace(size, holds=direction.holds, reason=f"{size.reason}; {words} at a tolerance of {TOLERANCES.direction:g}")
+    return replace(size, holds=direction.holds, reason=f"{size.reason}; {words} at a tolerance of {LIMITS.direction:g}")
 
 
 # Focus and dilution at second order: attention that opens at (1,0) redistributes the embeddings.
 
-MARKS = (0.0005, 0.001, 0.002, 0.004)
+MARKS = [times * LIMITS.mark for times in LIMITS.doublings]
 """Sizes of D at which what holds in the limit of a small D is read."""
-SECOND = 0.1
-"""Tolerance of the second order, relative, in the limit of a small opening."""
-STATED, UNSTATED = 1000.0, "too large to state"
-"""The largest ratio of measurement and prediction that is printed, and what is printed for others."""
+UNSTATED = "too large to state"
 
 
 def redistribution(evidence: Evidence, visit: SaddleVisit) -> np.ndarray:
@@ -230,14 +214,14 @@ def _redistribution_rate(evidence: Evidence) -> Comparison:
         return undecided("the run has no stay at (1,0), or nothing opens there", "-")
     moved = np.abs(redistribution(evidence, visit))
     predicted = 2 * visit.small.opening.rate
-    rises = [last_rise(evidence.time, moved, low, 10 * low) for low in (MARKS[0], 2 * MARKS[0])]
+    rises = [last_rise(evidence.time, moved, low, LIMITS.growth * low) for low in (MARKS[0], 2 * MARKS[0])]
     if rises[0] is None or rises[1] is None:
         words = f"D does not rise from {MARKS[0]} to {20 * MARKS[0]:.2g}"
-        return undecided(words, predicted, TOLERANCES.rate * predicted, "1/t")
+        return undecided(words, predicted, LIMITS.rate * predicted, "1/t")
     rate, error = rises[0].rate, 2 * abs(rises[1].rate - rises[0].rate)
     reason = f"slope of log D / 2c = {rate / predicted:.3f} while D rises from {MARKS[0]} to {10 * MARKS[0]}"
     errors = {"predicted_error": 2 * rate_error(visit), "measured_error": error, "unit": "1/t"}
-    return agreement(predicted, rate, TOLERANCES.rate * predicted, reason, **errors)
+    return agreement(predicted, rate, LIMITS.rate * predicted, reason, **errors)
 
 
 def _second_order(evidence: Evidence) -> Comparison:
@@ -248,7 +232,7 @@ def _second_order(evidence: Evidence) -> Comparison:
     at four sizes. The ratio is that in the limit of a small D; its error is the difference to three sizes without the bend.
     """
     visit, unit = evidence.visit(1, 0), "of the prediction"
-    not_decided = partial(undecided, predicted=1.0, tolerance=SECOND, unit=unit)
+    not_decided = partial(undecided, predicted=1.0, tolerance=LIMITS.rate, unit=unit)
     if visit is None or visit.small.opening is None:
         return not_decided("the run has no stay at (1,0), or nothing opens there")
     moved = redistribution(evidence, visit)
@@ -271,8 +255,8 @@ def _second_order(evidence: Evidence) -> Comparison:
     # rise of D the time is ln(rise) / (2 c), and 2 c - J is at least 2 c.
     rise, squares = np.log(np.abs(predicted[[0, -1]])), 2 * np.log(visit.amplitude[frames][[0, -1]])
     lag, bend = abs(float(np.diff(rise - squares)[0] / np.diff(rise)[0])), abs(limit - near)
-    found = agreement(1.0, limit, SECOND, reason, predicted_error=lag, measured_error=bend, unit=unit)
-    return Comparison(1.0, told, SECOND, found.holds, reason, unit=unit) if told == UNSTATED else found
+    found = agreement(1.0, limit, LIMITS.rate, reason, predicted_error=lag, measured_error=bend, unit=unit)
+    return Comparison(1.0, told, LIMITS.rate, found.holds, reason, unit=unit) if told == UNSTATED else found
 
 
 def _driven(evidence: Evidence, visit: SaddleVisit, frame: int) -> float:
@@ -285,7 +269,7 @@ def _driven(evidence: Evidence, visit: SaddleVisit, frame: int) -> float:
 
 def _stated(*ratios: float) -> str:
     """The first ratio; words where one of them is so large that it says only that next to nothing was predicted."""
-    return f"{ratios[0]:.3f}" if max(map(abs, ratios)) <= STATED else UNSTATED
+    return f"{ratios[0]:.3f}" if max(map(abs, ratios)) <= 1000 else UNSTATED
 
 
 def _slope(x: np.ndarray, y: np.ndarray, degree: int) -> float:
@@ -296,24 +280,11 @@ def _slope(x: np.ndarray, y: np.ndarray, degree: int) -> float:
 # Focus and dilution: along which directions embeddings condense and attention opens, and with which sign.
 
 
-@dataclass(frozen=True)
-class FirstTolerances:
-    """How far the first moves may be from what is predicted."""
-
-    cosine: float = 0.01  # W0 along pi, W1 along pi - 1/d, Phi along pi pi^T: 8 degrees
-    frozen: float = 0.05  # relative change of sv_1(WQ WK^T) by E1
-    seen: float = 0.03  # size of Phi at which its direction is read, and a third of it
-    smallest: float = 1e-6  # move of attention that has a sign, far above the error of a flow (1e-10)
-
-
-FIRST = FirstTolerances()
-
-
 def _condensation_direction(evidence: Evidence) -> Comparison:
     """Cosines at E1; what is left of the start, of norm eps sqrt(d) against .1, tilts them by half its square."""
     when = evidence.openings["E1"]
     if when is None:
-        return undecided("E1 was not reached", 1.0, FIRST.cosine, "cosine")
+        return undecided("E1 was not reached", 1.0, LIMITS.first_direction, "cosine")
     frame = min(int(np.searchsorted(evidence.time, when)), len(evidence.time) - 1)
     left, right = family.condensation_directions(evidence.curves.pi)
     u = np.linalg.svd(evidence.curves.params["W0"][frame])[0][:, 0]
@@ -321,16 +292,16 @@ def _condensation_direction(evidence: Evidence) -> Comparison:
     least = float(min(abs(u @ left), abs(w @ right)))
     reason = f"|cos| of W0 with pi {abs(u @ left):.4f}, of W1 with pi - 1/d {abs(w @ right):.4f} at E1"
     error = (evidence.scale * len(evidence.pi) ** 0.5 / 0.1) ** 2 / 2
-    return agreement(1.0, least, FIRST.cosine, reason, predicted_error=error, unit="cosine")
+    return agreement(1.0, least, LIMITS.first_direction, reason, predicted_error=error, unit="cosine")
 
 
 def _frozen(evidence: Evidence) -> Comparison:
     when, top, unit = evidence.openings["E1"], evidence.curves.key_values[:, 0], "share of the start"
     if when is None or top[0] <= 0:
         words = "E1 was not reached" if when is None else "WQ or WK starts at zero"
-        return undecided(words, 1.0, FIRST.frozen, unit)
+        return undecided(words, 1.0, LIMITS.origin, unit)
     ratio = float(np.interp(when, evidence.time, top) / top[0])
-    return agreement(1.0, ratio, FIRST.frozen, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
+    return agreement(1.0, ratio, LIMITS.origin, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
 
 
 def _focus_direction(evidence: Evidence) -> Comparison:
@@ -338,34 +309,34 @@ def _focus_direction(evidence: Evidence) -> Comparison:
 
     The error is the difference between those two.
     """
-    sign, curves = float(np.sign(evidence.rate)), evidence.curves
+    sign, curves = evidence.curves.sign, evidence.curves
     found = []
-    for size in (FIRST.seen / 3, FIRST.seen):
+    for size in (LIMITS.turn / 3, LIMITS.turn):
         when = passes(curves.time, curves.score_values[:, :1], size)[0]
         if when is None or (evidence.second is not None and when > evidence.second):
-            return undecided(f"sv_1(Phi) stays below {size:.2g} before E2", sign, FIRST.cosine, "cosine")
+            return undecided(f"sv_1(Phi) stays below {size:.2g} before E2", sign, LIMITS.first_direction, "cosine")
         frame = min(int(np.searchsorted(curves.time, when)), len(curves.time) - 1)
         phi = curves.law.model.scores({name: block[frame] for name, block in curves.params.items()})
         target = np.outer(evidence.pi, evidence.pi)
         found.append(float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target)))
     word, limit = "focus" if sign > 0 else "defocus", 1.5 * found[0] - 0.5 * found[1]
-    reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {found[1]:+.4f} when sv_1(Phi) is {FIRST.seen}"
-    return agreement(sign, limit, FIRST.cosine, reason, measured_error=abs(found[1] - found[0]), unit="cosine")
+    reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {found[1]:+.4f} when sv_1(Phi) is {LIMITS.turn}"
+    return agreement(sign, limit, LIMITS.first_direction, reason, measured_error=abs(found[1] - found[0]), unit="cosine")
 
 
 def _sign(evidence: Evidence) -> Comparison:
-    moved, c = first_move(evidence.curves), evidence.rate
-    if moved is None or abs(moved) < FIRST.smallest:
-        return undecided("attention does not move in this run", float(np.sign(c)), "sign")
+    moved, c, sign = first_move(evidence.curves), evidence.rate, evidence.curves.sign
+    if moved is None or abs(moved) < LIMITS.flow_noise:
+        return undecided("attention does not move in this run", sign, "sign")
     word = "towards" if moved > 0 else "away from"
     reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {moved:+.2g}, {word} it"
-    return Comparison(float(np.sign(c)), moved, "sign", c * moved > 0, reason, 0.0, FIRST.smallest, "attention")
+    return Comparison(sign, moved, "sign", c * moved > 0, reason, 0.0, LIMITS.flow_noise, "attention")
 
 
 def _signed(evidence: Evidence) -> Regime:
     """A flow from a small start whose c is not zero to rounding."""
     base = small_flow(evidence)
-    nothing = abs(evidence.rate) <= 1e-12
+    nothing = abs(evidence.rate) <= LIMITS.equal
     return Regime(False, "c is zero: attention has nothing to learn at (1,0)") if base.holds and nothing else base
 
 
@@ -375,7 +346,7 @@ SADDLE_CLAIMS = (
         "FD:origin",
         "At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|",
         visited(0, 0),
-        _rate(0, 0, TOLERANCES.origin, lambda e: family.condensation_rate(e.pi)),
+        _rate(0, 0, LIMITS.origin, lambda e: family.condensation_rate(e.pi)),
         "start",
         "E1",
         group="origin",
@@ -385,7 +356,7 @@ SADDLE_CLAIMS = (
         "FD:attention-rate",
         "At (1,0) attention opens at rate |c|",
         visited(1, 0),
-        _rate(1, 0, TOLERANCES.rate, lambda e: abs(e.rate)),
+        _rate(1, 0, LIMITS.rate, lambda e: abs(e.rate)),
         "E1",
         "Q1",
         group="rate at (1,0)",
@@ -405,7 +376,7 @@ SADDLE_CLAIMS = (
         "FD:embedding-rate",
         "At (1,1) an embedding direction opens at rate sv_1(B); before a run has settled there, at that along the leg",
         _opening_or_leg(1, 1),
-        _rate(1, 1, TOLERANCES.rate, leg=True),
+        _rate(1, 1, LIMITS.rate, leg=True),
         "Q1",
         "E2",
         group="rate at (1,1)",

@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.papers.focus_dilution.evidence import UNIFORM, Evidence, small_flow
+from stagescope.papers.focus_dilution.evidence import Evidence, small_flow
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 
-LONGER = 4.0
-"""How much longer the run beside one that was too short is; it has at least the default length."""
 POPULATION_FLOW = (
     *("form", "optimizer", "init_scale", "init_scale_w0", "init_scale_w1", "init_scale_wq", "init_scale_wk"),
     *("length", "start", "sequences", "batch", "steps", "lr", "momentum"),
@@ -21,11 +20,11 @@ def another_flow(evidence: Evidence) -> dict[str, Any] | None:
 
     The longer one has at least the default length: a short run, or steps without a flow time, say little about it.
     """
-    if np.ptp(evidence.pi) <= UNIFORM:
+    if np.ptp(evidence.pi) <= LIMITS.equal:
         return None
     end = evidence.end if evidence.run.clock == "t" else 0.0
     fields = FocusDilutionOptions.model_fields
-    longer = {"until": max(float(fields["until"].default), float(f"{LONGER * end:.4g}"))}
+    longer = {"until": max(float(fields["until"].default), float(f"{LIMITS.companion_length * end:.4g}"))}
     if small_flow(evidence).holds:
         return evidence.changed(longer) if evidence.second is None else None
     return evidence.changed({name: fields[name].default for name in POPULATION_FLOW} | longer)

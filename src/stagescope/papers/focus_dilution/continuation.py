@@ -10,9 +10,10 @@ from stagescope.errors import InputError
 from stagescope.landscape.follower import Zeros
 from stagescope.papers.focus_dilution.family import attention_rate, escape_matrices, stall_boundary
 from stagescope.papers.focus_dilution.ladder import condensed_start
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.saddle_path import Path, SmallModel, followed, walk
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, stays
+from stagescope.papers.focus_dilution.stages import open_directions, stays
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 
 # Critical points of a small model (r, rq) of TokenAttention over a number that the loss depends on [FD:ladder].
@@ -20,8 +21,6 @@ from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 # Rows besides F are what the flow conserves and what is 0 at the origin: W0^T W0 - W1 W1^T - WQ WQ^T - WK WK^T,
 # WQ^T WQ - WK^T WK and W1 1. They pick the member of an orbit that runs from small starts approach.
 
-STEP = 1e-4
-"""Of differences of fourth order: their error is about 1e-12 of what they differentiate."""
 WEIGHTS = ((2, -1 / 12), (1, 8 / 12), (-1, -8 / 12), (-2, 1 / 12))
 
 
@@ -60,10 +59,10 @@ class TokenZeros(Zeros):
     def slopes(self, vector: np.ndarray, value: float) -> np.ndarray:
         """Differences of F; the other rows are of second degree, and their differences over any step are exact."""
         model, whole, units = self.model(value), self._whole(vector), np.eye(len(vector))
-        shifts = [STEP * self._whole(unit) for unit in units]
+        shifts = [LIMITS.difference * self._whole(unit) for unit in units]
         columns = [sum(weight * model.velocity(whole + times * shift)[0] for times, weight in WEIGHTS) for shift in shifts]
         others = (self._conserved(vector + units, value) - self._conserved(vector - units, value)) / 2
-        return np.hstack([np.array(columns)[:, : len(vector)] / STEP, others]).T
+        return np.hstack([np.array(columns)[:, : len(vector)] / LIMITS.difference, others]).T
 
     def loss(self, vector: np.ndarray, value: float) -> float:
         return self.model(value).velocity(self._whole(vector))[1]
@@ -85,11 +84,6 @@ def _square(matrices: np.ndarray) -> np.ndarray:
 
 # The critical point (r, rq) of TokenAttention from which a branch starts: where the small model's flow ends [FD:ladder].
 
-SMALL = 1e-3
-"""Of the balanced start of a model of width 1."""
-START, ETA, UNTIL = 1e-5, 0.02, 1e7
-"""Scale of the start of a saddle path that passes further rungs, where its patterns join, and how far it is followed."""
-
 
 def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], value: float) -> tuple[TokenZeros, np.ndarray]:
     """The zeros of the small model (r, rq) over a number, and the one that a run from a small start approaches at `value`."""
@@ -110,8 +104,7 @@ def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], val
         where = f"the critical point ({r},{rq}) lies at infinity at {value:g}: its flow never settles"
         raise InputError(f"{where}; begin at another value of what is varied, or at another rung")
     zeros, small = TokenZeros(family, r, rq, loss), model.unpacked(point)
-    matrices = small["W0"], loss.model.scores(small)
-    ranks = tuple(int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in matrices)
+    ranks = open_directions(loss, small)
     if ranks != (r, rq):
         raise InputError(
             f"no critical point ({r},{rq}) was found at {value:g}: the flow of its small model ends at {_name(ranks)}"
@@ -127,14 +120,14 @@ def _condensed(loss: TokenLoss, rq: int) -> tuple[SmallModel, np.ndarray, bool]:
     """Of width 1: from a balanced start along pi, which is symmetric where the chain is."""
     law = TokenPopulation(model=loss.model, process=loss.process)
     c = attention_rate(law.process.stationary, law.process.transition, law.model.scale)
-    start = condensed_start(law, SMALL, 1.0 if c >= 0 else -1.0)
+    start = condensed_start(law, 1.0 if c >= 0 else -1.0)
     model = SmallModel(loss, 1, rq)
     return model, *followed(model, model.packed(start if rq else {name: start[name] for name in ("W0", "W1")}), 0.0)
 
 
 def _on_path(loss: TokenLoss, r: int, rq: int) -> tuple[SmallModel, np.ndarray, bool]:
     """Of larger width: from where the saddle path from a small start is slowest at this label."""
-    path = Path(list(walk(loss, loss.model.init(0, START), ETA, UNTIL)), loss)
+    path = Path(list(walk(loss, loss.model.init(0, LIMITS.rung_start), LIMITS.outside, LIMITS.rung_until)), loss)
     path_stays = stays(path.time, path.values["E"], path.values["Q"])
     stay = next((stay for stay in path_stays if (stay.r, stay.rq) == (r, rq)), None)
     if stay is None:

@@ -10,15 +10,11 @@ from stagescope.claims.comparison import Condition, Regime, narrowed, regime_of
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.focus_dilution.ladder import SaddleVisit, SmallPoint, Trajectory, saddle_visit, trajectory
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import Stay, onset, opening_times, stays
 from stagescope.readings.evidence import Evidence as BaseEvidence
-
-SMALL_START = 3e-3
-"""Largest rms of the initial parameters: below it a start is at most .1 of the level of E1 in norm (8 entries a row)."""
-UNIFORM = 1e-12
-"""A stationary law whose probabilities differ by no more is uniform."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +100,8 @@ class Evidence(BaseEvidence):
             (self.is_flow, "not a gradient flow"),
             self.equal_rates,
             (isinstance(self.curves.law, TokenPopulation), "contexts are not infinitely long"),
-            (self.scale <= SMALL_START, f"initial rms {self.scale:.1e} is above {SMALL_START:g}"),
-            (np.ptp(self.pi) > UNIFORM, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
+            (self.scale <= LIMITS.start, f"initial rms {self.scale:.1e} is above {LIMITS.start:g}"),
+            (np.ptp(self.pi) > LIMITS.equal, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stagescope.fields.softmax import softmax
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params
@@ -103,9 +104,11 @@ def plateau_amplitude(pi: np.ndarray) -> float:
     return float((np.linalg.norm(centred) / np.linalg.norm(pi)) ** 0.5)
 
 
-def reduced(loss: TokenPopulation, r: int, rq: int) -> TokenPopulation:
+def reduced(loss: TokenLoss, r: int, rq: int) -> TokenPopulation | TokenCounts:
     """The same loss of the model of width r and key width rq; each is at least 1, with entries that may be zero."""
     model = TokenAttention(vocab=loss.model.vocab, width=max(r, 1), key_width=max(rq, 1), scale=loss.model.scale)
+    if isinstance(loss, TokenCounts):
+        return loss.model_copy(update={"model": model})  # the contexts stay
     return TokenPopulation(model=model, process=loss.process)
 
 
@@ -237,7 +240,7 @@ def stall_boundary(first: float, tokens: int) -> float | None:
     """
     from scipy.optimize import brentq
 
-    if abs(first - 1 / tokens) < 1e-9:
+    if abs(first - 1 / tokens) < LIMITS.equal:
         return None
     trials = np.linspace(1e-6, 1 - 1e-6, 400)
     margins = [symmetric_margin(float(trial), first, tokens) for trial in trials]

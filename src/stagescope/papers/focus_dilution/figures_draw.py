@@ -1,5 +1,6 @@
-"""Drawings of the focus-and-dilution figures: each function draws the numbers of its twin in figures_numbers.py."""
+"""Drawings of the focus-and-dilution figures: each function draws the numbers of its twin in figures.py."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,9 +11,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from stagescope.views.figure import COLORS, GREY, Numbers
-
-# Drawings of the focus-and-dilution figures that show runs: each function draws the numbers of its twin in numbers.py.
-
 
 panels_of = partial(plt.subplots, layout="constrained")
 line = partial(Line2D, [], [])
@@ -51,7 +49,7 @@ def marked(axis: Any, panel: Numbers, names: tuple[str, ...]) -> None:
         before = k > 0 and across[k] - across[k - 1] < close
         after = k + 1 < len(inside) and across[k + 1] - across[k] < close
         side = "center" if before == after else "left" if before else "right"
-        axis.text(when, 1.01, f"${name[0]}_{name[1:]}$", transform=place, ha=side, va="bottom", fontsize=8, color="#444444")
+        axis.text(when, 1.01, f"${name[0]}_{name[1:]}$", transform=place, ha=side, va="bottom", fontsize=8, color=DARK)
 
 
 def entitle(axis: Any, panel: Numbers) -> None:
@@ -60,6 +58,7 @@ def entitle(axis: Any, panel: Numbers) -> None:
     axis.set_title(rf"{panel['preset']}: $\pi$ = ({law})", pad=16)
 
 
+DARK = "#444444"
 ALL_EVENTS = ("E1", "Q1", "E2", "Q2", "E3")
 
 
@@ -145,7 +144,7 @@ def attention(numbers: Numbers) -> Drawing:
     axes[1, 0].set_ylabel(r"first cycle, $A_{i0}-\pi_0$")
     marks = [("^", True, "focus"), ("v", True, "half lost"), ("^", False, "refocus"), ("v", False, "diluted again")]
     handles = row_handles(len(panels[0]["rows"]))
-    handles += [line(color="#444444", marker=m, ls="", mfc="#444444" if full else "white", label=text) for m, full, text in marks]
+    handles += [line(color=DARK, marker=m, ls="", mfc=DARK if full else "white", label=text) for m, full, text in marks]
     drawing.legend(handles=handles, loc="outside lower center", ncols=8, columnspacing=1.2)
     drawing.suptitle("Rare rows first gain attention on the frequent token, then lose it; after $E_2$ the cycle begins again")
     return drawing
@@ -175,12 +174,20 @@ def _zoom(axis: Any, panel: Numbers) -> None:
     axis.set_title(f"first cycle: peaks {peaks} of rows 1, 2, 3", fontsize=9)
 
 
-def entropy(numbers: Numbers) -> Drawing:
-    panels = numbers["panels"]
-    drawing, axes = panels_of(1, len(panels), figsize=(9.4, 3.5))
+def _with_rows(axes: Any, panels: list[Numbers]) -> Iterator[tuple[Any, Numbers]]:
+    """Axes with their panels; the rows of tokens are drawn."""
     for axis, panel in zip(axes, panels, strict=True):
         for row, curve in enumerate(panel["rows"]):
             axis.plot(panel["t"], curve, color=row_color(row))
+        entitle(axis, panel)
+        axis.set_xlabel("t")
+        yield axis, panel
+
+
+def entropy(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = panels_of(1, len(panels), figsize=(9.4, 3.5))
+    for axis, panel in _with_rows(axes, panels):
         axis.axhline(panel["base"], color=GREY, lw=0.9, ls="--")
         axis.text(
             0.01, panel["base"], r"$H(\pi)$", color="#555555", fontsize=8, va="bottom", transform=axis.get_yaxis_transform()
@@ -188,8 +195,6 @@ def entropy(numbers: Numbers) -> Drawing:
         log_time(axis, panel, 1.5)
         marked(axis, panel, ALL_EVENTS[1:])
         axis.set_ylim(bottom=0)
-        entitle(axis, panel)
-        axis.set_xlabel("t")
     axes[0].set_ylabel("entropy of the attention row (nats)")
     axes[0].legend(handles=row_handles(len(panels[0]["rows"])), loc="lower left")
     drawing.suptitle("Entropy of rare rows falls with the focus, rises with the dilution, and later falls again")
@@ -197,30 +202,22 @@ def entropy(numbers: Numbers) -> Drawing:
 
 
 def norms(numbers: Numbers) -> Drawing:
-    panels = numbers["panels"]
+    panels, predicted = numbers["panels"], {"ls": (0, (1, 1.2)), "lw": 4, "alpha": 0.45}
     drawing, axes = panels_of(1, len(panels), figsize=(9.4, 3.6), sharey=True)
-    for axis, panel in zip(axes, panels, strict=True):
-        for row, curve in enumerate(panel["rows"]):
-            axis.plot(panel["t"], curve, color=row_color(row))
-            axis.plot(panel["plateau"], [panel["predicted"][row]] * 2, color=row_color(row), ls=(0, (1, 1.2)), lw=4, alpha=0.45)
+    for axis, panel in _with_rows(axes, panels):
+        for row, norm in enumerate(panel["predicted"]):
+            axis.plot(panel["plateau"], [norm] * 2, color=row_color(row), **predicted)
         axis.set(yscale="log", ylim=(1e-3, 5))
         log_time(axis, panel)
         marked(axis, panel, ALL_EVENTS)
-        entitle(axis, panel)
-        axis.set_xlabel("t")
     axes[0].set_ylabel("row norms of $W_0$")
     handles = row_handles(len(panels[0]["rows"]), "token")
-    handles.append(line(color="#444444", ls=(0, (1, 1.2)), lw=4, alpha=0.45, label=r"predicted $a\,\pi_i/n$"))
+    handles.append(line(color=DARK, label=r"predicted $a\,\pi_i/n$", **predicted))
     axes[1].legend(handles=handles, loc="lower right")
     drawing.suptitle(
         r"Rows of the embedding sit at the predicted $a\,\pi_i/n$ while condensed, and pass through zero when they dilute"
     )
     return drawing
-
-
-# Drawings of the focus-and-dilution figures about its laws: each function draws the numbers of its twin in laws.py.
-
-DARK = "#444444"
 
 
 def loss(numbers: Numbers) -> Drawing:

@@ -10,7 +10,8 @@ from stagescope.fields.exp_kernel import exp_double
 from stagescope.fields.flat_kernel import FAST, softmax
 from stagescope.kernels import njit
 
-WEIGHTS, _TABLES = slice(4, 8), 8
+WEIGHTS = slice(4, 8)
+_TABLES = WEIGHTS.stop
 _D, _M = np.uint64(4), np.uint64(8)
 """Sizes of the paper's settings: known to the compiler, they halve the time."""
 
@@ -276,7 +277,7 @@ def context_loss(counts, weights, mass, starts, scores, logits, d_scores, d_logi
     return loss
 
 
-# Numba kernel of the two linear laws beside a small model of TokenAttention, see state.py.
+# Numba kernel of the two linear laws beside a small model of TokenAttention, see saddle_path.py.
 
 
 @njit(cache=True, fastmath=FAST)

@@ -24,15 +24,13 @@ from stagescope.papers.focus_dilution.family import (
     project,
     reduced,
 )
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, opening_times
+from stagescope.papers.focus_dilution.stages import Stay, open_directions, opening_times
 from stagescope.params import Layout, Params
 
 # Critical points of the small models (r, rq) inside TokenAttention, with what opens at them [FD:ladder].
-
-NO_RATE = 1e-7
-"""A rate up to this is zero: critical points are found to |F| <= 1e-10, which leaves rates that are zero far smaller."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +49,7 @@ class SmallPoint:
     @property
     def of_its_label(self) -> bool:
         """Whether it is a critical point with r embedding and rq attention directions, not one of a smaller model."""
-        params = self.point.params
-        matrices = params["W0"], self.loss.model.scores(params)
-        ranks = [int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in matrices]
-        return self.point.found and ranks == [self.r, self.rq]
+        return self.point.found and open_directions(self.loss, self.point.params) == (self.r, self.rq)
 
     @property
     def room(self) -> tuple[str, ...]:
@@ -67,22 +62,22 @@ class SmallPoint:
         """The fastest way out of the small model, None where nothing grows or there is no room."""
         found = [self.openings[block][0] for block in self.room if self.openings[block]]
         fastest = max(found, key=lambda opening: opening.rate, default=None)
-        return fastest if fastest is not None and fastest.rate > NO_RATE else None
+        return fastest if fastest is not None and fastest.rate > LIMITS.no_rate else None
 
     @property
     def sizes(self) -> tuple[float, float]:
         """Amplitudes of the opening up to which it is linear, and at which the next singular value passes .1.
 
         A mode of size g has amplitude 2 g. Embedding: sv(W0) = g. Attention: sv(Phi) = scale |W0 q| |W0 k| g^2. It moves the
-        embeddings by the order of g^2, so it is linear up to g = .05 only.
+        embeddings by the order of g^2, so its linear law ends at g = .05.
         """
         assert self.opening is not None
         if self.opening.block == "embedding":
-            return 2 * THRESHOLDS.level, 2 * THRESHOLDS.level
+            return 2 * LIMITS.level, 2 * LIMITS.level
         w0 = self.point.params["W0"]
         unit = self.loss.model.scale * float(np.linalg.norm(w0 @ self.opening.q) * np.linalg.norm(w0 @ self.opening.k))
-        event = 2 * (THRESHOLDS.level / unit) ** 0.5
-        return min(2 * 0.05, event), event
+        event = 2 * (LIMITS.level / unit) ** 0.5
+        return min(2 * LIMITS.linear, event), event
 
 
 def small_point(loss: TokenPopulation, start: Params, r: int, rq: int, until: float = 1e6) -> SmallPoint:
@@ -106,7 +101,7 @@ def nearest_point(loss: TokenPopulation, start: Params, r: int, rq: int) -> Smal
     return SmallPoint(loss, r, rq, critical_point(small, project(start, r, rq)))
 
 
-def condensed_start(loss: TokenPopulation, size: float, sign: float) -> dict[str, np.ndarray]:
+def condensed_start(loss: TokenPopulation, sign: float, size: float = 1e-3) -> dict[str, np.ndarray]:
     """A small balanced start of the model of width 1 along the directions that grow: W0 ~ pi, W1 ~ pi - 1/d, WK = sign WQ."""
     left, right = condensation_directions(loss.process.stationary)
     return {
@@ -118,19 +113,6 @@ def condensed_start(loss: TokenPopulation, size: float, sign: float) -> dict[str
 
 
 # How a run of TokenAttention comes near a critical point of a small model (r, rq) and leaves it [FD:ladder].
-
-
-@dataclass(frozen=True)
-class RiseRule:
-    """Over which rise a rate is measured, and when the linearisation at the critical point applies to it."""
-
-    factor: float = 10.0  # a rate is fitted while an amplitude rises by this factor
-    spacing: float = 10**0.5  # rises whose ends are this factor apart are compared, and the nearest to the point is taken
-    samples: int = 25  # times over a rise at which the flow is linearised at the run itself
-    settled: float = 0.1  # the ladder notes where the run's distance from the point moves its rate by more than this
-
-
-RISE = RiseRule()
 
 
 @dataclass(frozen=True)
@@ -250,15 +232,15 @@ class SaddleVisit:
     def windows(self) -> tuple[Window, ...]:
         """Tenfold rises of the opening inside this stay, the last first."""
         found, high, opening = [], 0.0 if self.small.opening is None else self.small.sizes[0], self.small.opening
-        while opening is not None and high / RISE.factor > np.min(self.amplitude):
-            rise = last_rise(self.time, self.amplitude, high / RISE.factor, high)
+        while opening is not None and high / LIMITS.growth > np.min(self.amplitude):
+            rise = last_rise(self.time, self.amplitude, high / LIMITS.growth, high)
             if rise is not None and rise.start >= self.stay.start:
                 found.append(self._window(rise, opening))
-            high /= RISE.spacing
+            high /= LIMITS.growth**0.5
         return tuple(found)
 
     def _window(self, rise: Rise, opening: Opening) -> Window:
-        frames = self._frames(rise.times(RISE.samples))
+        frames = self._frames(rise.times(LIMITS.samples))
         here = self._matrices(frames, opening)
         at = escape_matrices(self.small.loss, self.small.point.params)[opening.block]
         left, rates, right = np.linalg.svd(at)
@@ -283,7 +265,7 @@ class SaddleVisit:
         """
         opening = self.small.opening
         assert opening is not None
-        frames = self._frames(np.linspace(start, stop, RISE.samples))
+        frames = self._frames(np.linspace(start, stop, LIMITS.samples))
         rates = np.linalg.norm(self._matrices(frames, opening), 2, axis=(1, 2))
         return float(np.mean(np.abs(rates - opening.rate)) * (stop - start))
 
@@ -320,9 +302,9 @@ class SaddleVisit:
             return f"relative distance of the run from {label} during the rise: up to {window.furthest:.2f}, above {NEAR}"
         if window.drift > NEAR:
             return f"drift: the linearisation at the run differs by {window.drift:.2f} from that at {label}, above {NEAR}"
-        if min(map(abs, window.shifts)) > RISE.settled:
+        if min(map(abs, window.shifts)) > LIMITS.rate:
             first, mean = (f"{1 + shift:.2f}" for shift in window.shifts)
-            why = f"times the rate at {label}, off by more than {RISE.settled:.0%}"
+            why = f"times the rate at {label}, off by more than {LIMITS.rate:.0%}"
             return f"not settled: linearised at the run, the rate is {first} (start of the rise) and {mean} (mean) {why}"
         return ""
 
@@ -392,19 +374,6 @@ class SaddleVisit:
         return (float(np.sum(new * predicted) / np.linalg.norm(new) / np.linalg.norm(predicted)),)
 
 
-@dataclass(frozen=True)
-class SearchRule:
-    """How the critical point of a stay is searched for."""
-
-    longer: float = 10.0  # the small flow is followed for this many stays: what takes longer, the run does not come near
-    there: float = 0.05  # at this relative distance from the point the small flow reaches, no other point is searched for
-    starts: int = 5  # frames from the plateau on from which other points are searched for
-    same_loss: float = 1e-8  # points whose losses differ by less belong to one family, of which the flow's member is taken
-
-
-SEARCH = SearchRule()
-
-
 def trajectory(curves: TokenCurves, loss: TokenPopulation) -> Trajectory:
     """A run with the speeds and events that saddle visits need."""
     frames = curves.params
@@ -423,19 +392,19 @@ def saddle_visit(run: Trajectory, loss: TokenPopulation, stay: Stay, known: Smal
 
     Where the run comes near a point that is known, such as from a run with another start, none is searched for.
     """
-    if known is not None and (visit := SaddleVisit(run, stay, known)).distance <= SEARCH.there:
+    if known is not None and (visit := SaddleVisit(run, stay, known)).distance <= LIMITS.linear:
         return visit
     begin = int(np.clip(np.searchsorted(run.time, stay.start), 0, len(run.time) - 1))
     length = (run.time[-1] if stay.stop is None else stay.stop) - stay.start
-    until = max(float(SEARCH.longer * length), float(run.time[-1]))
+    until = max(float(LIMITS.patience * length), float(run.time[-1]))
     found = SaddleVisit(run, stay, small_point(loss, run.at(begin), stay.r, stay.rq, until))
-    if found.distance <= SEARCH.there or not stay.r or found.plateau is None:
+    if found.distance <= LIMITS.linear or not stay.r or found.plateau is None:
         return found
     limit, nearest, ghosts = found.small.point.loss or 0.0, found, []
-    for frame in np.unique(np.linspace(found.plateau, found.frames[-1], SEARCH.starts).astype(int)):
+    for frame in np.unique(np.linspace(found.plateau, found.frames[-1], LIMITS.starts).astype(int)):
         near = nearest_point(loss, run.at(int(frame)), stay.r, stay.rq)
         other = SaddleVisit(run, stay, near)
-        another = not found.small.point.found or (near.point.loss or 0.0) > limit + SEARCH.same_loss
+        another = not found.small.point.found or (near.point.loss or 0.0) > limit + LIMITS.settled
         if near.of_its_label and another and other.distance < nearest.distance:
             nearest = other
         if not near.point.found and other.distance <= NEAR and near.point.residual < run.speed[found.plateau]:
@@ -460,7 +429,7 @@ def rung(visit: SaddleVisit) -> Rung:
         **law,
         remainder=None if visit.window is None else visit.window.drift,
         opening=opening.block,
-        rates=tuple(o.rate for o in small.openings[opening.block] if o.rate > NO_RATE) if visit.is_linear else (),
+        rates=tuple(o.rate for o in small.openings[opening.block] if o.rate > LIMITS.no_rate) if visit.is_linear else (),
         measured_rate=None if visit.rise is None else visit.rise.rate,
         local_rate=visit.local_rate,
         cosines=visit.cosines,
@@ -479,7 +448,7 @@ def _note(visit: SaddleVisit) -> str:
         ghost = f"; near the plateau |F| has a minimum of {visit.ghost:.0e} that is no zero" if visit.ghost else ""
         return f"relative distance above {NEAR}: the linearisation does not apply{ghost}"
     inside = float(np.real(small.point.rates[0]))
-    if small.rq and inside > NO_RATE:
+    if small.rq and inside > LIMITS.no_rate:
         return f"the run can also leave inside the model {label}, at rate {inside:.3g}"
     if small.opening is None:
         return "no rate is above zero" if small.room else "the model has no further direction to open"

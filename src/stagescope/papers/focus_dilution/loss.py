@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -304,11 +305,7 @@ def check_size(vocab: int, length: int) -> None:
     """Refuse a law that would not fit in memory or take too long, before anything is made."""
     if _fits(vocab, length):
         return
-    longest = 0
-    while _fits(vocab, longest + 1):
-        longest += 1 + longest // 64
-    while longest and not _fits(vocab, longest):
-        longest -= 1
+    longest = bisect_left(range(1, 2**15), True, key=lambda tokens: not _fits(vocab, tokens))  # two tokens: up to 20,000
     size = math.log10(state_count(vocab, length))
     states = f"{10**size:.3g}" if size < 15 else f"1e{size:.0f}"
     limit = f"at most {MOST_NUMBERS // vocab:.3g} states" + (f" and length {longest}" if longest else "")
@@ -318,8 +315,8 @@ def check_size(vocab: int, length: int) -> None:
 
 
 def _fits(vocab: int, length: int) -> bool:
-    numbers = state_count(vocab, length) * vocab if length else 0
-    return numbers <= MOST_NUMBERS and numbers // vocab * length <= 8e8  # the programme takes about ten seconds
+    states = state_count(vocab, length)
+    return states * vocab <= MOST_NUMBERS and states * length <= 8e8  # the programme takes about ten seconds
 
 
 def _tails(total: int, parts: int) -> np.ndarray:

@@ -15,6 +15,24 @@ from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
 
+def by_event(embedding_values: np.ndarray, score_values: np.ndarray) -> dict[str, np.ndarray]:
+    """The singular values of W0 and of Phi (frames,) by the name of their event: E1, E2, ..., Q1, Q2, ..."""
+    both = (("E", embedding_values), ("Q", score_values))
+    return {f"{letter}{k + 1}": column for letter, values in both for k, column in enumerate(values.T)}
+
+
+def triangle(matrices: np.ndarray) -> np.ndarray:
+    """The triangular factor of tall matrices (..., d, m): small, with the same singular values."""
+    return np.asarray(np.linalg.qr(matrices, mode="r"))
+
+
+def spectra(matrices: np.ndarray) -> np.ndarray:
+    """Of matrices (frames, n, m), largest first; nan where one has numbers that are not finite."""
+    good = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))[:, None]
+    found = np.linalg.svd(np.where(good[..., None], matrices, 0.0), compute_uv=False)
+    return np.where(good, found, np.nan)
+
+
 @dataclass(frozen=True)
 class TokenCurves:
     """A run of TokenAttention on a chain, frame by frame; rows are query types, `pi` is the chain's stationary law."""
@@ -36,6 +54,11 @@ class TokenCurves:
     def rate(self) -> float:
         """c, the rate of attention at (1,0), with its sign."""
         return attention_rate(self.pi, self.law.process.transition, self.law.model.scale)
+
+    @property
+    def sign(self) -> float:
+        """That of c: 1 where attention first focuses on the most frequent token, -1 where it moves away."""
+        return float(np.sign(self.rate))
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -72,12 +95,12 @@ class TokenCurves:
     @cached_property
     def embedding_values(self) -> np.ndarray:
         """Singular values of W0 (frames, .)."""
-        return np.linalg.svd(self.params["W0"], compute_uv=False)
+        return spectra(self.params["W0"])
 
     @cached_property
-    def output_values(self) -> np.ndarray:
-        """Singular values of W1 (frames, .)."""
-        return np.linalg.svd(self.params["W1"], compute_uv=False)
+    def norms(self) -> np.ndarray:
+        """Row norms of W0 (frames, d)."""
+        return np.linalg.norm(self.params["W0"], axis=2)
 
     @cached_property
     def score_values(self) -> np.ndarray:
@@ -86,9 +109,8 @@ class TokenCurves:
         q, k = w0 @ self.params["WQ"], w0 @ self.params["WK"]
         most = min(w0.shape[1], *q.shape[1:])
         if q.shape[1] <= q.shape[2]:
-            return np.linalg.svd(self.scores, compute_uv=False)[:, :most]
-        small = np.linalg.qr(q, mode="r") @ np.swapaxes(np.linalg.qr(k, mode="r"), 1, 2)
-        return scale * np.linalg.svd(small, compute_uv=False)[:, :most]
+            return spectra(self.scores)[:, :most]
+        return scale * spectra(triangle(q) @ np.swapaxes(triangle(k), 1, 2))[:, :most]
 
     @cached_property
     def key_values(self) -> np.ndarray:
@@ -110,11 +132,6 @@ class TokenCurves:
         """|W0|^2 / sv_1(W0)^2 (frames,): 1 where the embedding is condensed."""
         square = self.embedding_values**2
         return square.sum(axis=1) / np.maximum(square[:, 0], np.finfo(float).tiny)
-
-    @cached_property
-    def norms(self) -> np.ndarray:
-        """Row norms of W0 (frames, d)."""
-        return np.linalg.norm(self.params["W0"], axis=2)
 
     def moves(self) -> np.ndarray:
         """How far things move from frame to frame, in units of .01 of attention or 5 % of a singular value.

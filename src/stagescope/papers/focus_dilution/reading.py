@@ -16,6 +16,7 @@ from stagescope.errors import StagescopeError
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.ladder import rung
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPairs, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
@@ -41,10 +42,6 @@ class Refinement:
 
 
 REFINEMENT = Refinement()
-
-
-BESIDE = 1e-8
-"""Relative tolerance of flows beside a run: claims read times off them, to a part in a thousand."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +92,7 @@ class FocusDilutionReading(Reading):
     def stages(self) -> Stages:
         curves, run = self.curves, self.run
         tolerance = float(last_motion(run.spec).get("rtol", 0.0))
-        return detect(
-            curves, float(np.sign(curves.rate)), tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws
-        )
+        return detect(curves, tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws)
 
     @cached_property
     def draws(self) -> Draws:
@@ -135,8 +130,7 @@ class FocusDilutionReading(Reading):
             progress=False,
         )
         curves = TokenCurves(made.time, {name: made.params[name] for name in made.params}, law)
-        sign = float(np.sign(curves.rate))
-        return dict(detect(curves, sign, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status).events)
+        return dict(detect(curves, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status).events)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -162,7 +156,7 @@ class FocusDilutionReading(Reading):
         # are too many to read, no late one.
         near, late = (round(1 / share) + 2 for share in (REFINEMENT.pieces * REFINEMENT.shortest, REFINEMENT.longest))
         frames = Uniform(frames=max(late, min(near, int(REFINEMENT.most_entries / len(self.curves.pi) ** 2))))
-        made = ended(evolve(law, start, GradientFlow(rtol=BESIDE), until=until, record=frames, progress=False), what)
+        made = ended(evolve(law, start, GradientFlow(rtol=LIMITS.settled), until=until, record=frames, progress=False), what)
         return _refined(made, Replay(made, law).refined)
 
     @property

@@ -1,7 +1,7 @@
 """The saddle path of TokenAttention: from the start to the sequence of stages and their times, without a run [FD:ladder]."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,12 +12,12 @@ from stagescope.errors import InputError
 from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.graded import Graded
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Place, SaddlePath, of_two_sizes, plain_time, unsure
-from stagescope.papers.focus_dilution.family import escape_matrices, project
+from stagescope.papers.focus_dilution.family import escape_matrices, project, reduced
 from stagescope.papers.focus_dilution.kernel import laws, population_slopes
-from stagescope.papers.focus_dilution.ladder import NO_RATE
-from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenPopulation, TokenSampled
-from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, opening_times, stays
+from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenSampled
+from stagescope.papers.focus_dilution.observables import TokenCurves, triangle
+from stagescope.papers.focus_dilution.stages import Stay, open_directions, opening_times, stays
 from stagescope.params import Layout, Params, root_mean_square
 
 # The flow of a small model, one step of the solver at a time, and the linear laws beside it.
@@ -27,13 +27,8 @@ class SmallModel:
     """The same loss of the model of width r and key width rq, r at least 1; at rq = 0 its one query and key are zeros."""
 
     def __init__(self, loss: TokenLoss, r: int, rq: int) -> None:
-        self.r, self.rq = r, rq
-        model = TokenAttention(vocab=loss.model.vocab, width=r, key_width=max(rq, 1), scale=loss.model.scale)
-        if isinstance(loss, TokenCounts):
-            self.loss = loss.model_copy(update={"model": model})  # the contexts stay
-        else:
-            self.loss = TokenPopulation(model=model, process=loss.process)
-        self.layout = Layout(tuple((name, model.shapes[name]) for name in BLOCKS))
+        self.r, self.rq, self.loss = r, rq, reduced(loss, r, rq)
+        self.layout = Layout(tuple((name, self.loss.model.shapes[name]) for name in BLOCKS))
         self.flat = self.loss.flat(self.layout, dict.fromkeys(BLOCKS, 1.0))
 
     def packed(self, small: Params) -> np.ndarray:
@@ -74,6 +69,12 @@ Laws = tuple[np.ndarray, np.ndarray]
 """B (d, d + 2 mk) and F (m, m)."""
 
 
+def stacked(params: Params) -> tuple[np.ndarray, np.ndarray]:
+    """E (2 d + 2 mk, m) and A (2 m, mk)."""
+    w0, w1, wq, wk = (params[name] for name in BLOCKS)
+    return np.vstack([w0, w1.T, wq.T, wk.T]), np.vstack([wq, wk])
+
+
 @dataclass(frozen=True)
 class State:
     """`small` are the blocks of the small model, `s` (r, m) and `u` (rq, mk) the orthonormal rows that embed it."""
@@ -89,9 +90,7 @@ class State:
         """A start near the origin: the small model is (0, 0), and everything is outside it."""
         (d, m), keys = start["W0"].shape, start["WQ"].shape[1]
         small = {"W0": np.zeros((d, 0)), "W1": np.zeros((0, d)), "WQ": np.zeros((0, 0)), "WK": np.zeros((0, 0))}
-        rows = np.vstack([start["W0"], start["W1"].T, start["WQ"].T, start["WK"].T])
-        scores = Graded.of(np.vstack([start["WQ"], start["WK"]]))
-        return cls(small, np.zeros((0, m)), np.zeros((0, keys)), Graded.of(rows), scores)
+        return cls(small, np.zeros((0, m)), np.zeros((0, keys)), *map(Graded.of, stacked(start)))
 
     @property
     def r(self) -> int:
@@ -102,8 +101,8 @@ class State:
         return len(self.u)
 
     @property
-    def label(self) -> str:
-        return f"({self.r},{self.rq})"
+    def stacks(self) -> list[Graded]:
+        return [self.embedding, self.attention]
 
     def laws(self, loss: TokenLoss, small: Params) -> Laws:
         """The laws beside a point of the small model, with the stacks as they are here."""
@@ -133,23 +132,7 @@ class State:
 
 # The walk along a saddle path: the small model's flow until something outside it has grown to eta, then the next one.
 
-SETTLED = 1e-8
-"""|F| of the small flow below which it is at its critical point."""
-SCORES = 0.02
-"""Singular value of Phi at which an attention pattern joins at the latest: well below the level of events, .1."""
 STACKS = ("embedding", "attention")
-INSIDE = 1e-6
-"""A rate of the small model's own linearisation above this is a way out inside it; those of its orbits are rounding."""
-LOST = 1e-10
-"""Size below which a direction inside the small model is lost to rounding and the solver's errors."""
-STEPS = 6000
-"""Steps of the solver after which a leg is given up that lasts longer than all before it; others may take ten times as many."""
-LONG = 10.0
-"""A leg that lasts this many times longer than all before it may be one that never settles."""
-LATER = 1.25
-"""An event this many times later than what was seen is clearly after it: the interval of an earlier one may reach back before."""
-REACHED = 1e-9
-"""E-folds below eta from which on a pattern has reached it."""
 
 
 @dataclass(frozen=True)
@@ -185,11 +168,6 @@ class Walked:
     opened: str | None
     ending: Ending | None = None
 
-    @property
-    def speed(self) -> float:
-        """|F| of the small model at the end."""
-        return float(self.speeds[-1])
-
 
 def walk(loss: TokenLoss, start: Params, eta: float, until: float, seen: float = np.inf) -> Iterator[Walked]:
     """The legs from a start near the origin; the last one ends at the first event clearly after the time `seen`."""
@@ -204,38 +182,44 @@ def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
     """At the origin nothing of the small model moves: the whole stay is one linear law."""
     b = state.laws(loss, state.small)[0]
     rate, top = float(np.linalg.norm(b, 2)), state.embedding.top
-    after, used, opened = _grown({"embedding": state.embedding}, {"embedding": b}, until, {"embedding": eta})
+    (after,), used, opened = _grown([state.embedding], [b], until, [eta])
     value = float(loss.value({name: np.zeros(shape) for name, shape in loss.model.shapes.items()}))
     ending = None if opened else Ending(f"at the origin nothing grows faster than {rate:.2g}", final=True)
-    tops = np.array([[top, -np.inf], [after["embedding"].top, -np.inf]])
-    rates = np.array([[rate, 0.0]] * 2)
-    moved = replace(state, embedding=after["embedding"])
     return Walked(
-        moved, None, np.array([0.0, used]), np.zeros((2, 0)), tops, rates, np.full(2, value), np.zeros(2), opened, ending
+        state=replace(state, embedding=after),
+        model=None,
+        time=np.array([0.0, used]),
+        points=np.zeros((2, 0)),
+        tops=np.array([[top, -np.inf], [after.top, -np.inf]]),
+        rates=np.array([[rate, 0.0]] * 2),
+        losses=np.full(2, value),
+        speeds=np.zeros(2),
+        opened=opened,
+        ending=ending,
     )
 
 
 def _grown(
-    stacks: dict[str, Graded], laws: dict[str, np.ndarray], h: float, limits: dict[str, float]
-) -> tuple[dict[str, Graded], float, str | None]:
+    stacks: list[Graded], laws: Sequence[np.ndarray], h: float, limits: Sequence[float]
+) -> tuple[list[Graded], float, str | None]:
     """The stacks after a time h under constant laws, or when the first of them reaches its limit.
 
     No pattern grows faster than the largest singular value of its law. So the steps come up to the limit from below.
     """
-    used, rates = 0.0, {name: math.sqrt(np.vdot(law, law)) for name, law in laws.items()}
+    used, rates = 0.0, [math.sqrt(np.vdot(law, law)) for law in laws]
     while True:
-        gaps = {name: limits[name] - stacks[name].top for name in stacks}
-        for name, gap in gaps.items():
-            if gap <= REACHED:
-                return stacks, used, name
-        if used >= h:
-            return stacks, used, None
-        left = [gap / rates[name] for name, gap in gaps.items() if rates[name] > 0 and np.isfinite(gap)]
-        step = min([h - used, *left])
-        if used + step <= used:
-            return stacks, used, None
-        stacks = {name: stack.grown(laws[name], step, rates[name]) for name, stack in stacks.items()}
+        gaps = [limit - stack.top for limit, stack in zip(limits, stacks, strict=True)]
+        opened = _reached(gaps)
+        step = min([h - used, *(gap / rate for gap, rate in zip(gaps, rates, strict=True) if rate > 0 and np.isfinite(gap))])
+        if opened or used + step <= used:
+            return stacks, used, opened
+        stacks = [stack.grown(law, step, rate) for stack, law, rate in zip(stacks, laws, rates, strict=True)]
         used = h if step == h - used else used + step
+
+
+def _reached(gaps: Iterable[float]) -> str | None:
+    """The first stack whose largest pattern has reached its limit."""
+    return next((name for name, gap in zip(STACKS, gaps, strict=False) if gap <= LIMITS.reached), None)
 
 
 def _rates(laws: np.ndarray) -> np.ndarray:
@@ -259,41 +243,36 @@ class _Leg:
     def _laws(self, point: np.ndarray) -> Laws:
         return self.state.laws(self.model.loss, self.model.unpacked(point))
 
-    @property
-    def stacks(self) -> dict[str, Graded]:
-        return {"embedding": self.state.embedding, "attention": self.state.attention}
-
     def _keep(self) -> None:
-        tops = [self.stacks[name].top for name in STACKS]
+        tops = [stack.top for stack in self.state.stacks]
         self.record.append((self.t, self.point, tops, self.laws, self.loss, self.speed))
 
-    def rates(self) -> dict[str, float]:
-        """The fastest rate of each block here."""
-        return {name: float(_rates(law)) for name, law in zip(STACKS, self.laws, strict=True)}
+    def rates(self) -> np.ndarray:
+        """The fastest rate of each stack here."""
+        return np.array([_rates(law) for law in self.laws])
 
     @property
     def speed(self) -> float:
         return math.sqrt(self.velocity @ self.velocity)
 
-    def limits(self) -> dict[str, float]:
+    def limits(self) -> tuple[float, float]:
         """An attention pattern of size a makes scores of about scale |W0|^2 a^2 / 2."""
         w0 = self.model.unpacked(self.point)["W0"]
         size = math.sqrt(np.vdot(w0, w0))
-        return {"embedding": self.eta, "attention": min(self.eta, float(np.log(2 * SCORES / (self.scale * size**2)) / 2))}
+        return self.eta, min(self.eta, float(np.log(2 * LIMITS.outside / (self.scale * size**2)) / 2))
 
-    def gaps(self) -> dict[str, float]:
+    def gaps(self) -> np.ndarray:
         """E-folds of each stack to its limit."""
-        limits = self.limits()
-        return {name: limits[name] - stack.top for name, stack in self.stacks.items()}
+        return np.array(self.limits()) - [stack.top for stack in self.state.stacks]
 
     def advance(self, t: float, point: np.ndarray) -> str | None:
         """Carry the stacks over one step of the small flow; returns the block that reached eta on the way."""
         h, (velocity, value) = t - self.t, self.model.velocity(point)
         ends, velocities = (self.point, point), (self.velocity, velocity)
         middle, last = self._laws(between(0.5, h, ends, velocities)), self._laws(point)
-        mean = {name: (a + 4 * b + c) / 6 for name, a, b, c in zip(STACKS, self.laws, middle, last, strict=True)}
-        stacks, used, opened = _grown(self.stacks, mean, h, self.limits())
-        self.state = replace(self.state, **stacks)
+        mean = [(a + 4 * b + c) / 6 for a, b, c in zip(self.laws, middle, last, strict=True)]
+        (embedding, attention), used, opened = _grown(self.state.stacks, mean, h, self.limits())
+        self.state = replace(self.state, embedding=embedding, attention=attention)
         if opened and used < h:
             self.point = between(used / h, h, ends, velocities)
             self.velocity, self.loss = self.model.velocity(self.point)
@@ -310,11 +289,9 @@ class _Leg:
         return self._events(self.point) > self.events
 
     def _events(self, point: np.ndarray) -> int:
-        """Singular values of W0 and of Phi above the level of events; those of W0 = Q R are those of R, and so on."""
+        """How many directions are open; singular values of W0 = Q R are those of R, and so on."""
         small = self.model.unpacked(point)
-        small["W0"] = np.asarray(np.linalg.qr(small["W0"], mode="r"))
-        matrices = (small["W0"], self.model.loss.model.scores(small)) if self.model.rq else (small["W0"],)
-        return sum(int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in matrices)
+        return sum(open_directions(self.model.loss, small | {"W0": triangle(small["W0"])}))
 
     def ending(self, until: float) -> Ending | None:
         """Why the path ends where the small flow has settled; None where something opens before `until`, inside or outside.
@@ -322,14 +299,14 @@ class _Leg:
         A way out inside the small model that is lost to rounding ends the path unless something outside opens before.
         """
         gaps, rates = self.gaps(), self.rates()
-        due = self.t + min(gaps[name] / max(rates[name], 1e-300) for name in STACKS)
+        due = self.t + float(np.min(gaps / np.maximum(rates, 1e-300)))
         rate, size = self.inside()
-        if rate > INSIDE and size < LOST and due > self.t + math.log(0.1 / LOST) / rate:
+        if rate > LIMITS.flow_noise and size < LIMITS.lost and due > self.t + math.log(LIMITS.level / LIMITS.lost) / rate:
             way = f"the path leaves its last leg inside its own model, at rate {rate:.2g}"
             return Ending(f"{way}, along a direction whose size is lost to rounding; what follows is not predicted")
-        if due <= until or rate > INSIDE:
+        if due <= until or rate > LIMITS.flow_noise:
             return None
-        fastest = max((rates[name] for name in STACKS if np.isfinite(gaps[name])), default=0.0)
+        fastest = float(rates[np.isfinite(gaps)].max(initial=0.0))
         return Ending(f"on the last leg nothing grows faster than {fastest:.2g}", final=True)
 
     def endless(self, begun: float, until: float) -> Ending | None:
@@ -339,15 +316,15 @@ class _Leg:
         model, the leg will move on and its rates with it.
         """
         taken = len(self.record)
-        if taken >= (STEPS if self.t > 2 * begun else 10 * STEPS):
+        if taken >= 2 * LIMITS.steps * (1 if self.t > 2 * begun else LIMITS.patience):
             return Ending(f"the flow of the last leg was given up after {taken} steps of the solver, at t={plain_time(self.t)}")
-        if self.t < LONG * max(begun, 1.0):
+        if self.t < LIMITS.patience * max(begun, 1.0):
             return None
         gaps, rates = self.gaps(), self.rates()
-        folds = {name: rates[name] * self.t * math.log(until / self.t) for name in STACKS}
-        if any(folds[name] >= gaps[name] for name in STACKS) or self.inside()[0] > INSIDE:
+        folds = rates * self.t * math.log(until / self.t)
+        if np.any(folds >= gaps) or self.inside()[0] > LIMITS.flow_noise:
             return None
-        nearest = min(STACKS, key=lambda name: gaps[name] - folds[name])
+        nearest = int(np.argmin(gaps - folds))
         lacks = (
             f"from t={plain_time(self.t, 3)} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
         )
@@ -360,8 +337,8 @@ class _Leg:
         ends = [[self.model.velocity(self.point + sign * step * row)[0][:size] for sign in (1, -1)] for row in rows]
         jacobian = np.array([(up - down) / (2 * step) for up, down in ends])
         rates, directions = np.linalg.eigh((jacobian + jacobian.T) / 2)
-        along = np.linalg.norm(directions[:, rates > INSIDE].T @ self.velocity[:size])
-        return float(rates[-1]), float(along / max(rates[-1], INSIDE))
+        along = np.linalg.norm(directions[:, rates > LIMITS.flow_noise].T @ self.velocity[:size])
+        return float(rates[-1]), float(along / max(rates[-1], LIMITS.flow_noise))
 
     def ended(self, opened: str | None, ending: Ending | None = None) -> Walked:
         state = replace(self.state, small=self.model.unpacked(self.point))
@@ -374,17 +351,16 @@ class _Leg:
 
 def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float, seen: float) -> Walked:
     leg = _Leg(loss, state, t, eta)
-    for name, gap in leg.gaps().items():
-        if gap <= REACHED:
-            return leg.ended(name)
+    if opened := _reached(leg.gaps()):
+        return leg.ended(opened)
     try:
         for now, point in leg.model.steps(leg.point, t, until):
             opened = leg.advance(now, point)
             if opened:
                 return leg.ended(opened)
-            if leg.t > LATER * seen and leg.shows_event():
+            if leg.t > LIMITS.time_factor * seen and leg.shows_event():
                 return leg.ended(None, enough(seen))
-            why = leg.ending(until) if leg.speed < SETTLED else leg.endless(t, until)
+            why = leg.ending(until) if leg.speed < LIMITS.settled else leg.endless(t, until)
             if why:
                 return leg.ended(None, why)
     except Stopped as error:
@@ -393,19 +369,6 @@ def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float, seen
 
 
 # Legs and events read off a walk along a saddle path.
-
-
-@dataclass(frozen=True)
-class PlaceRule:
-    """When a leg has settled, and when its critical point lies at infinity."""
-
-    settled: float = 0.01  # the rate of what opens is within this of that at the critical point
-    steps: int = 3000  # of the small model's flow towards its critical point, at these tolerances
-    tolerances: tuple[float, float] = (1e-6, 1e-10)
-    power: float = 3.0  # a speed that falls more slowly than this power of time has no end at a finite place
-
-
-PLACE_RULE = PlaceRule()
 
 
 @dataclass(frozen=True)
@@ -423,13 +386,9 @@ class Path:
     def losses(self) -> np.ndarray:
         return np.concatenate([leg.losses for leg in self.walked])
 
-    @cached_property
-    def sizes(self) -> dict[str, np.ndarray]:
-        return dict(zip(STACKS, np.concatenate([leg.tops for leg in self.walked]).T, strict=True))
-
-    @cached_property
-    def rates(self) -> dict[str, np.ndarray]:
-        return dict(zip(STACKS, np.concatenate([leg.rates for leg in self.walked]).T, strict=True))
+    def by_stack(self, name: str) -> dict[str, np.ndarray]:
+        """The `tops` or `rates` of each stack."""
+        return dict(zip(STACKS, np.concatenate([getattr(leg, name) for leg in self.walked]).T, strict=True))
 
     @cached_property
     def values(self) -> dict[str, np.ndarray]:
@@ -474,14 +433,14 @@ class Path:
             model, point, endless = self.critical(stay)
             if opens is not None and not endless:
                 law = escape_matrices(model.loss, model.unpacked(point))[opens]
-                rates = [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > NO_RATE]
+                rates = [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > LIMITS.no_rate]
         elif opens:
             rates = [float(self.walked[0].rates[0][0])]
         if local is None:
             last = self.walked[-1]
-            near = last.speed < SETTLED or (last.ending is not None and last.ending.final)
+            near = last.speeds[-1] < LIMITS.settled or (last.ending is not None and last.ending.final)
         else:
-            near = bool(rates) and abs(local - rates[0]) <= PLACE_RULE.settled * rates[0]
+            near = bool(rates) and abs(local - rates[0]) <= LIMITS.negligible * rates[0]
         state: Place = "at infinity" if endless else "settled" if near else "passed"
         return state, tuple(rates) if near and not endless else ()
 
@@ -514,33 +473,21 @@ def followed(model: SmallModel, point: np.ndarray, t: float) -> tuple[np.ndarray
     """Where the flow of a small model ends, and whether it has no end: its speed falls by a power of time only."""
     times, speeds = [], []
     try:
-        for now, vector in model.steps(point, t, 1e12, PLACE_RULE.tolerances):
+        for now, vector in model.steps(point, t, 1e12, LIMITS.tolerances):
             point, speed = vector, float(np.linalg.norm(model.velocity(vector)[0]))
             times.append(now)
             speeds.append(speed)
-            if speed < SETTLED or len(times) >= PLACE_RULE.steps:
+            if speed < LIMITS.settled or len(times) >= LIMITS.steps:
                 break
     except Stopped:
         return point, False
     late = np.array(times) > times[-1] / 10
-    if speeds[-1] < SETTLED or np.sum(late) < 3:
+    if speeds[-1] < LIMITS.settled or np.sum(late) < 3:
         return point, False
     slope = np.polyfit(np.log(np.array(times)[late]), np.log(np.array(speeds)[late]), 1)[0]
-    return point, bool(slope > -PLACE_RULE.power)
+    return point, bool(slope > -LIMITS.power)
 
 
-@dataclass(frozen=True)
-class PathRule:
-    """How large a start may be, and from which size on a direction belongs to the path."""
-
-    largest: float = 3e-3  # rms of the start above which directions open together, so that there is no sequence
-    least_eta: float = 0.02
-    most_eta: float = 0.05
-    slow: float = 0.1  # what lies outside, of size s, moves nothing before this many times s^-2
-    room: float = 1.5  # eta / 2 is at least this many times the largest pattern of the start
-
-
-RULE = PathRule()
 UNTRIED = "of paths on finite or sampled contexts E1 alone was compared with a flow"
 
 
@@ -551,20 +498,20 @@ def token_path(loss: TokenLoss, start: Params, until: float, seen: float = np.in
     """
     _check(loss, start)
     # The geometric mean of the start and 1, and well above the largest pattern of the start.
-    eta = float(np.clip(max(np.sqrt(_rms(start)), 2 * RULE.room * _top(start)), RULE.least_eta, RULE.most_eta))
+    eta = float(np.clip(max(np.sqrt(root_mean_square(start)), 2 * LIMITS.margin * _top(start)), LIMITS.outside, LIMITS.linear))
     coarse, fine = _both(loss, start, eta, until, seen)
     ending = fine.walked[-1].ending
     assert ending is not None
     end = float(fine.time[-1])
     if ending.final:  # up to when it is the end: what lies outside, of size s, acts on the path at the rate s^2 at most
-        size = max(float(values[-1]) for values in fine.sizes.values())
-        end = max(end, min(until, RULE.slow * float(np.exp(-2 * min(size, 0.0)))))
-    error = SOLVER + _rms(start)  # what lies outside the path is left out to second order: a share of its own size
+        size = float(fine.walked[-1].tops[-1].max())
+        end = max(end, min(until, LIMITS.level * float(np.exp(-2 * min(size, 0.0)))))
+    error = SOLVER + root_mean_square(start)  # what lies outside the path is left out to second order: a share of its own size
     reason = f"{ending.reason}, which is known up to t={plain_time(end, 2)}" if ending.final else ending.reason
     shared = {"reason": reason, "end": end, "absent": ending.final, "error": error}
     events = {name: of_two_sizes(*_times(coarse, fine, name, seen), **shared) for name in fine.events}
     notes = [UNTRIED] * isinstance(loss, TokenCounts) + unsure(events)
-    along = {"time": coarse.time, "sizes": coarse.sizes, "rates": coarse.rates, "losses": coarse.losses}
+    along = {"time": coarse.time, "sizes": coarse.by_stack("tops"), "rates": coarse.by_stack("rates"), "losses": coarse.losses}
     return SaddlePath(tuple(coarse.legs()), events, tuple(notes), eta, **along)
 
 
@@ -585,26 +532,21 @@ def _times(coarse: Path, fine: Path, name: str, seen: float) -> tuple[float | No
     return (None, None) if enough(seen) in short else found
 
 
-def _rms(start: Params) -> float:
-    return root_mean_square({name: start[name] for name in BLOCKS})
-
-
 def _top(start: Params) -> float:
     """The size of the largest pattern of both stacks."""
-    stacks = [np.vstack([start["W0"], start["W1"].T, start["WQ"].T, start["WK"].T]), np.vstack([start["WQ"], start["WK"]])]
-    return max(float(np.linalg.norm(stack, 2)) for stack in stacks)
+    return max(float(np.linalg.norm(stack, 2)) for stack in stacked(start))
 
 
 def _check(loss: TokenLoss, start: Params) -> None:
     if isinstance(loss, TokenSampled) and loss.batch is not None:
         raise InputError("this loss draws a batch for every step, so it has no flow to predict; use it without batches")
-    rms = _rms(start)
-    if not rms <= RULE.largest:
-        much = f"{rms / RULE.largest:.3g} times the largest for which one direction opens after the other, {RULE.largest:g}"
+    rms = root_mean_square(start)
+    if not rms <= LIMITS.start:
+        much = f"{rms / LIMITS.start:.3g} times the largest for which one direction opens after the other, {LIMITS.start:g}"
         raise InputError(f"the start has rms {rms:.3g}, {much}: it is not near the origin; take a smaller init scale")
     if not (np.any(start["W0"]) or np.any(start["W1"])):
         raise InputError("W0 and W1 start at 0, so nothing ever moves; give one of them a start above 0")
-    most, top = RULE.most_eta / (2 * RULE.room), _top(start)
+    most, top = LIMITS.linear / (2 * LIMITS.margin), _top(start)
     if top > most:
         small = f"{top / most:.3g} times the largest that is small beside what opens, {most:.3g}"
         raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")
@@ -614,16 +556,8 @@ def _check(loss: TokenLoss, start: Params) -> None:
 
 
 def _flow_times(steps: FlowSteps) -> dict[str, float | None]:
-    w0, (rows, columns) = steps.params["W0"], steps.params["W0"].shape[1:]
-    most = min(rows, columns, steps.params["WQ"].shape[2])
-    scores = _singular_values(steps.law.model.scores(steps.params))[:, :most]
-    return opening_times(steps.time, _singular_values(w0 if columns < rows else np.swapaxes(w0, 1, 2)), scores)
-
-
-def _singular_values(matrices: np.ndarray) -> np.ndarray:
-    """Of many matrices at once, largest first, by their squares: 1e-8 of the largest is rounding, and the level is far above."""
-    squares = np.linalg.eigvalsh(np.swapaxes(matrices, 1, 2) @ matrices)[:, ::-1]
-    return np.sqrt(np.maximum(squares, 0.0))
+    curves = TokenCurves(steps.time, steps.params, steps.law)
+    return opening_times(curves.time, curves.embedding_values, curves.score_values)
 
 
 def _flow_leg(_: TokenLoss, passed: list[str], coming: str | None) -> tuple[str, str | None]:

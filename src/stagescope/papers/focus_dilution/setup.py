@@ -12,10 +12,10 @@ from stagescope.errors import InputError
 from stagescope.fields.field import Objective
 from stagescope.memory import read_table
 from stagescope.options import refuse_unused
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law, check_tokens
-from stagescope.papers.focus_dilution.stages import THRESHOLDS
-from stagescope.papers.focus_dilution.study import FocusDilutionOptions, check_use
+from stagescope.papers.focus_dilution.study import PLAY, FocusDilutionOptions, check_use
 from stagescope.papers.setup import make_dynamics
 from stagescope.papers.study import Setup
 from stagescope.processes.markov_chain import Chain, MarkovChain
@@ -53,7 +53,6 @@ def _number(cell: str, row: int, path: Path) -> float:
 
 
 LENGTHS = {"finite": 16, "sampled": 256}
-SGD_BATCH = 128
 
 
 def study_setup(options: FocusDilutionOptions, seed: int) -> Setup:
@@ -97,20 +96,20 @@ def _loss(options: FocusDilutionOptions, model: Any, chain: Chain, seed: int) ->
     length = options.length if options.length is not None else LENGTHS[options.form]
     if options.form == "finite":
         return TokenFinite(model=model, process=chain, length=length, start=options.start)
-    batch = min(SGD_BATCH, options.sequences) if options.optimizer == "sgd" and options.batch is None else options.batch
+    batch = min(128, options.sequences) if options.optimizer == "sgd" and options.batch is None else options.batch
     drawn = {"sequences": options.sequences, "seed": seed, "batch": batch, "start": options.start}
     return TokenSampled(model=model, process=chain, length=length, **drawn)
 
 
 # What the page that plays focus and dilution is given: random numbers of starts, and the level of an open direction.
 
-TOKENS, WIDTH = 8, 12
-"""The largest model that the sliders reach. A smaller one has the first numbers of each block: a stream is read in order."""
-
 
 def play_draws(seed: int) -> dict[str, np.ndarray]:
-    return {name: block.ravel() for name, block in TokenAttention(vocab=TOKENS, width=WIDTH, scale=1.0).init(seed, 1.0).items()}
+    """Of the largest model that the sliders reach. A smaller one has the first numbers of each block."""
+    most = {slider.option: int(slider.high) for slider in PLAY.sliders}
+    model = TokenAttention(vocab=most["tokens"], width=most["width"], scale=1.0)
+    return {name: block.ravel() for name, block in model.init(seed, 1.0).items()}
 
 
 def play_constants() -> dict[str, float]:
-    return {"level": THRESHOLDS.level}
+    return {"level": LIMITS.level}

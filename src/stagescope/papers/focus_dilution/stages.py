@@ -19,24 +19,12 @@ import numpy as np
 from stagescope.detect.events import BRIEF, Turn, around, first_crossing, peak, turns
 from stagescope.detect.noise import TWO_SIDED, averaged, delay, flutter
 from stagescope.detect.stage import Event, Stage, Stages
-from stagescope.papers.focus_dilution.observables import TokenCurves
+from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.focus_dilution.observables import TokenCurves, by_event
+from stagescope.params import Params
 
 # Rows of attention: focus and dilution of each in the first cycle, and their turns after it [FD:stages].
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """When something is an event. Fixed before the chains and seeds on which the claims are calibrated were drawn."""
-
-    level: float = 0.1  # a singular value above this is an open direction; saturated ones are of order 1
-    onset: float = 10.0  # attention has begun to grow when sv_1(WQ WK^T) passes this multiple of its start
-    gain: float = 0.005  # a row has a focus when its attention on the frequent token gains more than this
-    solver_errors: float = 5.0  # and more than this multiple of the solver's relative tolerance
-    turn: float = 0.03  # a rise or fall of a row after E2 counts from this size on
-    records: float = 3.3  # standard deviations that the highest of about a thousand noisy records stays below in the mean
-
-
-THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True)
@@ -69,31 +57,23 @@ class Stay:
         return self.stop is not None and self.stop - self.start < BRIEF * self.stop
 
 
-def row_cycles(
-    time: np.ndarray,
-    attention: np.ndarray,
-    base: float,
-    window: tuple[float, float],
-    sign: float,
-    frequent: int,
-    least: float = THRESHOLDS.gain,
-    noisy: bool = False,
-) -> list[RowCycle]:
+def row_cycles(curves: TokenCurves, window: tuple[float, float], least: float, noisy: bool = False) -> list[RowCycle]:
     """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token.
 
     A focus is a maximum inside the window (E1, E2) by more than `least`; a row that has not turned by then has none. Where
     steps see batches, it must also stand above the noise between records.
     """
+    time, attention, base = curves.time, curves.on_frequent, float(curves.pi[curves.frequent])
     inside = np.flatnonzero((time >= window[0]) & (time <= window[1]))
     found = []
     for row in range(attention.shape[1]):
-        if row == frequent:
+        if row == curves.frequent:
             continue
-        moved = sign * (attention[:, row] - base)
+        moved = curves.sign * (attention[:, row] - base)
         last = _first_fall(time, moved, inside) if noisy else len(inside)
         top = int(inside[np.argmax(moved[inside[:last]])]) if inside.size else 0
         gain = float(moved[top]) if inside.size else 0.0
-        floor = max(least, THRESHOLDS.records * float(flutter(time, attention[:, row])[top])) if noisy else least
+        floor = max(least, LIMITS.records * float(flutter(time, attention[:, row])[top])) if noisy else least
         turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > floor
         refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2]) if turned else None
         if refined is None:
@@ -106,20 +86,14 @@ def row_cycles(
 
 def _first_fall(time: np.ndarray, moved: np.ndarray, inside: np.ndarray) -> int:
     """How many of the records lie before a gain above the noise is first lost by half: noise may later exceed it again."""
-    floor = np.maximum(THRESHOLDS.gain, THRESHOLDS.records * flutter(time, moved))[inside]
+    floor = np.maximum(LIMITS.gain, LIMITS.records * flutter(time, moved))[inside]
     most = np.maximum.accumulate(np.where(moved[inside] > floor, moved[inside], 0.0))
     fallen = np.flatnonzero((most > 0) & (moved[inside] < most / 2))
     return int(fallen[0]) if fallen.size else len(inside)
 
 
 def row_turns(
-    time: np.ndarray,
-    attention: np.ndarray,
-    first: float | None,
-    second: float | None,
-    sign: float,
-    frequent: int,
-    noisy: bool = False,
+    curves: TokenCurves, attention: np.ndarray, first: float | None, second: float | None, sign: float, noisy: bool = False
 ) -> Iterator[tuple[int, Turn]]:
     """Rises and falls of every row after E2 (`second`), by row; where steps see batches, those of its local mean.
 
@@ -127,6 +101,7 @@ def row_turns(
     """
     if first is None or second is None:
         return
+    time = curves.time
     since = max(0, int(np.searchsorted(time, first)) - 1)
     for row in range(attention.shape[1]):
         curve, error = averaged(time, attention[:, row]) if noisy else (attention[:, row], None)
@@ -134,13 +109,15 @@ def row_turns(
         if not kept.any():
             continue
         seen = None if error is None else error[kept]
-        for turn in turns(time[kept], curve[kept], THRESHOLDS.turn, THRESHOLDS.gain, seen):
+        for turn in turns(time[kept], curve[kept], LIMITS.turn, LIMITS.gain, seen):
             begun = turn.start < second
-            if (turn.stop is not None and turn.stop <= second) or (begun and row != frequent and turn.rising == (sign < 0)):
+            if (turn.stop is not None and turn.stop <= second) or (
+                begun and row != curves.frequent and turn.rising == (sign < 0)
+            ):
                 continue
             at = float(np.interp(second, time, curve))
             later = replace(turn, start=second, before=at) if begun else turn
-            if abs(later.after - later.before) > THRESHOLDS.turn:
+            if abs(later.after - later.before) > LIMITS.turn:
                 yield row, later
 
 
@@ -194,14 +171,14 @@ def _estimates(
         # 95 % half-widths of the openings from the noise of batches, added along the openings.
         since, total = 0.0, 0.0
         for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
-            late = delay(curves.time, _logs(curves, name), math.log(THRESHOLDS.level), when, since=since, apart=draws.apart)
+            late = delay(curves.time, _logs(curves, name), math.log(LIMITS.level), when, since=since, apart=draws.apart)
             total = math.hypot(total, late)
             chain[name], since = total, when
         own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws)}
     found = {}
     for name, when in times.items():
         if name in begun:
-            found[name] = Event.missing("at the start", f"above {THRESHOLDS.level} at the start")
+            found[name] = Event.missing("at the start", f"above {LIMITS.level} at the start")
         elif when is None:
             found[name] = Event.missing(how=draws.how)
         else:
@@ -221,8 +198,8 @@ def _opening(name: str) -> bool:
 
 def _logs(curves: TokenCurves, name: str) -> np.ndarray:
     """The logarithm of the singular value of an opening."""
-    values = curves.embedding_values if name[0] == "E" else curves.score_values
-    return np.log(np.maximum(values[:, int(name[1:]) - 1], 1e-300))
+    values = by_event(curves.embedding_values, curves.score_values)[name]
+    return np.log(np.maximum(values, 1e-300))
 
 
 def _hovering(curves: TokenCurves, times: Times) -> dict[str, float]:
@@ -233,7 +210,7 @@ def _hovering(curves: TokenCurves, times: Times) -> dict[str, float]:
         if when is None or not _opening(name):
             continue
         logs = _logs(curves, name)
-        noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(THRESHOLDS.level)
+        noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(LIMITS.level)
         early, late = (first_crossing(curves.time, logs + sign * noise, level, rising=True) for sign in (1, -1))
         found[name] = max(when - (when if early is None else early), (when if late is None else late) - when)
     return found
@@ -283,9 +260,8 @@ def _missing_notes(
 ) -> dict[str, str]:
     """A note for every event, for the case that it is missing."""
     notes = {"onset": f"attention never grew tenfold {by if second is None else 'before the second embedding direction opened'}"}
-    for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
-        for k, most in enumerate(values.max(axis=0)):
-            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {THRESHOLDS.level}"
+    for name, values in by_event(curves.embedding_values, curves.score_values).items():
+        notes[name] = f"its singular value reached {values.max():.2e} {by}, below {LIMITS.level}"
     for cycle in rows:
         name = str(cycle.row)
         no_focus = f"no focus: the gain {cycle.gain:.2e} of row {name} is not above {least:g} and the noise"
@@ -293,7 +269,7 @@ def _missing_notes(
             no_focus = f"row {name} was still moving {by if second is None else 'when the second embedding direction opened'}"
         lasting = f"row {name} kept more than half of its gain {cycle.gain:.3f} {by}"
         notes |= {f"focus{name}": no_focus, f"dilution{name}": no_focus if cycle.focus is None else lasting}
-    no_turn = f"no such turn by more than {THRESHOLDS.turn} after E2 {by}"
+    no_turn = f"no such turn by more than {LIMITS.turn} after E2 {by}"
     why = "no second embedding direction opened" if second is None else no_turn
     notes |= {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
     for name, (_, turn) in named.items():
@@ -310,7 +286,6 @@ def stages_of(
     ladder: Sequence[Stay],
     rows: Sequence[RowCycle],
     later: Sequence[tuple[int, Turn]],
-    sign: float,
 ) -> tuple[Stage, ...]:
     """Condensation, focus, dilution, of the run and of each row; then lifting, one cycle for every further direction, turns.
 
@@ -320,7 +295,7 @@ def stages_of(
     found = [_condensation(curves, events["E1"], opened)]
     if opened is None:
         return tuple(found)
-    found += _first_cycle(curves, events, rows, opened, sign)
+    found += _first_cycle(curves, events, rows, opened)
     after = [*_openings(events, ladder), *(_turned(row, turn) for row, turn in later)]
     after.sort(key=lambda stage: stage.start)
     whole = [stage for stage in found + after if stage.stop is None or stage.stop > stage.start]
@@ -352,9 +327,9 @@ def _midway(curves: TokenCurves, first: float, opened: float | None) -> float:
     return (first + max(first, end)) / 2
 
 
-def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float, sign: float) -> list[Stage]:
+def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float) -> list[Stage]:
     """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
-    name = "focus" if sign > 0 else "defocus"
+    sign, name = curves.sign, "focus" if curves.sign > 0 else "defocus"
     focused = [cycle for cycle in rows if cycle.focus is not None]
     gains = {str(cycle.row): sign * cycle.gain for cycle in focused}
     others = [cycle.row for cycle in rows if cycle.focus is None]
@@ -454,16 +429,22 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + (f" and {more} more" if more > 0 else "")
 
 
-def passes(time: np.ndarray, values: np.ndarray, level: float = THRESHOLDS.level) -> list[float | None]:
+def passes(time: np.ndarray, values: np.ndarray, level: float = LIMITS.level) -> list[float | None]:
     """When each singular value first passes a level, interpolated in its logarithm, because it grows exponentially."""
     logs = np.log(np.maximum(values, 1e-300))
     return [first_crossing(time, logs[:, k], float(np.log(level)), rising=True) for k in range(values.shape[1])]
 
 
+def open_directions(loss: TokenLoss, params: Params) -> tuple[int, int]:
+    """(r, rq): how many singular values of W0 and of Phi are above the level."""
+    values = (np.linalg.svd(matrix, compute_uv=False) for matrix in (params["W0"], loss.model.scores(params)))
+    r, rq = (int(np.sum(sizes > LIMITS.level)) for sizes in values)
+    return r, rq
+
+
 def opening_times(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> dict[str, float | None]:
     """E1, E2, ..., Q1, Q2, ...: when the k-th singular value of W0 or of Phi passes .1, by name."""
-    both = {"E": passes(time, embedding_values), "Q": passes(time, score_values)}
-    return {f"{letter}{k + 1}": when for letter, times in both.items() for k, when in enumerate(times)}
+    return {name: passes(time, values[:, None])[0] for name, values in by_event(embedding_values, score_values).items()}
 
 
 def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> tuple[Stay, ...]:
@@ -473,7 +454,7 @@ def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarr
     between two stays at one label is flicker and left out. Brief is relative to the time passed, not to frames.
     """
     changes = sorted([*_changes(time, embedding_values, "r"), *_changes(time, score_values, "rq")])
-    count = {"r": int(np.sum(embedding_values[0] > THRESHOLDS.level)), "rq": int(np.sum(score_values[0] > THRESHOLDS.level))}
+    count = {"r": int(np.sum(embedding_values[0] > LIMITS.level)), "rq": int(np.sum(score_values[0] > LIMITS.level))}
     found, since = [], float(time[0])
     for when, step, kind in changes:
         found.append(Stay(**count, start=since, stop=when))
@@ -484,7 +465,7 @@ def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarr
 
 def _changes(time: np.ndarray, values: np.ndarray, kind: str) -> list[tuple[float, int, str]]:
     """Every crossing of the level, upwards (+1) or downwards (-1)."""
-    height = np.log(np.maximum(values, 1e-300) / THRESHOLDS.level)
+    height = np.log(np.maximum(values, 1e-300) / LIMITS.level)
     frames, columns = np.nonzero((height[:-1] > 0) != (height[1:] > 0))
     before, after = height[frames, columns], height[frames + 1, columns]
     when = time[frames] + before / (before - after) * (time[frames + 1] - time[frames])
@@ -503,8 +484,8 @@ def _joined(found: list[Stay]) -> tuple[Stay, ...]:
         found[i - 1 : i + 2] = [replace(found[i - 1], stop=found[i + 1].stop)]
 
 
-def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, status: str, draws: Draws = EXACT) -> Stages:
-    """Stages of a run; `sign` is that of the attention rate c, `tolerance` the relative error of the solver.
+def detect(curves: TokenCurves, *, tolerance: float, clock: str, status: str, draws: Draws = EXACT) -> Stages:
+    """Stages of a run; `tolerance` is the relative error of the solver.
 
     `draws` says how far other draws of the data would move its events.
     """
@@ -513,14 +494,13 @@ def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, st
     first, second = times["E1"], times.get("E2")
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
-    base, on_frequent = float(curves.pi[curves.frequent]), curves.on_frequent
-    least = max(THRESHOLDS.gain, THRESHOLDS.solver_errors * tolerance)
+    least = max(LIMITS.gain, LIMITS.solver_errors * tolerance)
     window = (np.inf if first is None else first, end if second is None else second)
-    rows = row_cycles(time, on_frequent, base, window, sign, curves.frequent, least, draws.batches)
+    rows = row_cycles(curves, window, least, draws.batches)
     for cycle in rows:
         times[f"focus{cycle.row}"], times[f"dilution{cycle.row}"] = cycle.focus, cycle.half
     lifted = None if "E2" in begun else second  # a start with two open directions has no first cycle to repeat
-    later, named = list(row_turns(time, on_frequent, first, lifted, sign, curves.frequent, draws.batches)), {}
+    later, named = list(row_turns(curves, curves.on_frequent, first, lifted, curves.sign, draws.batches)), {}
     for row, turn in later:  # a row may have more than one: refocusI, refocusI.2 and so on
         stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
         before = sum(name.partition(".")[0] == stem for name in named)
@@ -532,7 +512,7 @@ def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, st
     missing = {name: notes[name] if at.state == "not reached" else at.how for name, at in found.items() if at.time is None}
     ladder = stays(time, curves.embedding_values, curves.score_values)
     events = {name: at.time for name, at in found.items()}
-    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later, sign), missing)
+    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later), missing)
 
 
 def first_move(curves: TokenCurves) -> float | None:
@@ -542,14 +522,12 @@ def first_move(curves: TokenCurves) -> float | None:
     stage I until E2 or the end. There d(uq.uk)/dt has the sign of c whatever the start was [FD:attention-rate], so a run that
     ends long before attention opens shows it too. None where there is no such plateau.
     """
-    time, end = curves.time, float(curves.time[-1])
-    opened = passes(time, curves.embedding_values)
-    first, second = opened[0], opened[1] if len(opened) > 1 else None
-    stop = end if second is None else second
+    time, times = curves.time, opening_times(curves.time, curves.embedding_values, curves.score_values)
+    first, second = times["E1"], times.get("E2")
     if first is None:
         return None
-    seen = passes(time, curves.score_values)[0]
-    midway = (first + min(stop, stop if seen is None else max(first, seen))) / 2
+    stop = float(time[-1]) if second is None else second
+    midway = _midway(curves, first, stop if times["Q1"] is None else min(stop, times["Q1"]))
     inside = (time > midway) & (time <= stop)
     if not inside.any():
         return None
@@ -560,7 +538,7 @@ def first_move(curves: TokenCurves) -> float | None:
 
 def onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:
     """The last upward crossing of ten times the initial value."""
-    level = THRESHOLDS.onset * top[0]
+    level = LIMITS.growth * top[0]
     up = np.flatnonzero((top[:-1] < level) & (top[1:] >= level) & (time[1:] <= before))
     if not up.size:
         return None

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.stage import Stage
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.reading import FocusDilutionReading
-from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
@@ -118,9 +118,8 @@ def _entropy(seen: _Seen) -> View:
 
 
 def _values(seen: _Seen, name: str) -> View:
-    found = seen.curves
-    values = _score_values(found) if name == "scores" else singular_values(np.asarray(found.params[name]))
-    return openings_view(name, values, THRESHOLDS.level, seen.frames)
+    values = seen.curves.score_values if name == "scores" else singular_values(np.asarray(seen.curves.params[name]))
+    return openings_view(name, values, LIMITS.level, seen.frames)
 
 
 MATRICES = {
@@ -141,17 +140,6 @@ def openings_view(name: str, values: np.ndarray, level: float, frames: np.ndarra
     made = many_curves(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
     levels = [Level("a direction opens", level)] if events else []
     return curves(slot, f"Singular values of {what}", about, "singular value", made, levels=levels, log=True, frames=frames)
-
-
-def _score_values(found: TokenCurves) -> np.ndarray:
-    """Singular values of Phi; nan where a frame has numbers that are not finite."""
-    good = np.all([np.isfinite(block).all(axis=(1, 2)) for block in found.params.values()], axis=0)
-    if good.all():
-        return found.score_values
-    known = TokenCurves(found.time[good], {name: block[good] for name, block in found.params.items()}, found.law).score_values
-    values = np.full((len(good), known.shape[1]), np.nan)
-    values[good] = known
-    return values
 
 
 def _row_norms(seen: _Seen) -> View:
@@ -179,10 +167,6 @@ def embedding_view(
 
 # A run of focus and dilution in words: the chain, the model, and what happens in each stage, with the numbers of the run.
 
-MOST = 12
-"""Tokens up to which the transition matrix is a small table."""
-LITTLE = 0.01
-"""Attention, or share of the loss's range, that is not spoken of."""
 GLOSSARY = {
     "E#": "Event: the k-th singular value of the embedding W0 passes 0.1, so the k-th embedding direction is open.",
     "Q#": "Event: the k-th singular value of the attention scores Phi passes 0.1, so the k-th attention direction is open.",
@@ -219,7 +203,7 @@ def explain_run(reading: FocusDilutionReading) -> Explained:
     law = reading.law
     tokens = tuple(str(i) for i in range(law.process.vocab))
     matrix = np.asarray(law.process.transition)
-    table = SmallTable("Transition matrix P: from row to column", tokens, tokens, matrix) if len(tokens) <= MOST else None
+    table = SmallTable("Transition matrix P: from row to column", tokens, tokens, matrix) if len(tokens) <= 12 else None
     frequent = int(np.argmax(law.process.stationary))
     said = captions(reading.told_stages, lambda stage: _said(stage, frequent), lambda *beside: _pause(reading, *beside))
     return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, said, GLOSSARY, "focus")
@@ -282,7 +266,7 @@ def _below(curves: TokenCurves, start: float, stop: float) -> str:
     inside = (curves.time >= start) & (curves.time <= stop)
     shares, frequency = curves.on_frequent[inside], float(curves.pi[curves.frequent])
     low = shares.min(axis=0)
-    rows = [f"query {i} {share:.2f}" for i, share in enumerate(low) if share < frequency - LITTLE]
+    rows = [f"query {i} {share:.2f}" for i, share in enumerate(low) if share < frequency - LIMITS.negligible]
     if rows:
         lowest = f"At the lowest: {listed(rows)}"
         return f"Attention on token {curves.frequent} keeps falling, below its frequency {frequency:.2f}. {lowest}."
@@ -296,7 +280,7 @@ def _falls(reading: FocusDilutionReading, start: float, stop: float) -> str:
         return ""
     time, loss = reading.run.time, reading.run.series["loss"]
     first, last = np.interp((start, stop), time, loss)
-    if first - last <= LITTLE * np.ptp(loss):
+    if first - last <= LIMITS.negligible * np.ptp(loss):
         return f"The loss rests at {last:.4g}. "
     reached = (time > start) & (loss <= first - 0.9 * (first - last))
     until = float(time[np.argmax(reached)]) if reached.any() else stop

@@ -4,27 +4,14 @@ The evidence is the reading of a watched run (`papers/watched.py`). All claims a
 from context. Bars and their controls are in docs/watched-claims.md.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stagescope.claims.claim import Claim, claim
 from stagescope.claims.comparison import Comparison, Regime, at_least, not_applicable
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.watching.events import first_above, moves
-
-
-@dataclass(frozen=True)
-class Bars:
-    """What counts as an event, as condensed and as open again."""
-
-    condensed: float = 0.5  # least rank over that at the start
-    reopened: float = 1.5  # rank at the end over its minimum; on shuffled text the embedding stays condensed, at 1.00
-    grown: float = 1.5  # singular values of the embedding, in units of the largest one at the start
-    moved: float = 0.05  # root mean square distance of rows from the start: a twentieth of all attention
-
-
-BARS = Bars()
 
 
 def _regime(evidence: Any, *needed: str) -> Regime:
@@ -48,20 +35,20 @@ def _reopens(evidence: Any) -> Comparison:
     rank = np.asarray(evidence.run.series["embedding_rank"], dtype=float)
     reason = f"the effective rank goes from {rank[0]:.1f} to {np.nanmin(rank):.1f} and ends at {rank[-1]:.1f}"
     control = None if evidence.control is None else _reopening(evidence.control.run)[0]
-    if np.nanmin(rank) > BARS.condensed * rank[0]:
-        said = f"{reason}: it never falls to {BARS.condensed:g} of its start"
-        return Comparison(BARS.reopened, value, "at least", False, said, None, error, "of the smallest rank")
-    return at_least(value, BARS.reopened, reason, measured_error=error, control=control, unit="of the smallest rank")
+    if np.nanmin(rank) > LIMITS.condensed * rank[0]:
+        said = f"{reason}: it never falls to {LIMITS.condensed:g} of its start"
+        return Comparison(LIMITS.margin, value, "at least", False, said, None, error, "of the smallest rank")
+    return at_least(value, LIMITS.margin, reason, measured_error=error, control=control, unit="of the smallest rank")
 
 
 def times(run: Any) -> dict[str, int | None]:
     """Records of E1, Q1 and E2: the first and second direction of the embedding have grown, attention has moved."""
     values = np.asarray(run.series["embedding_values"], dtype=float)
     away = np.linalg.norm(moves(run), axis=-1).reshape(run.frames, -1)
-    grown = BARS.grown * values[0, 0]
+    grown = LIMITS.margin * values[0, 0]
     return {
         "E1": first_above(values[:, 0], grown),
-        "Q1": first_above(np.nanmax(away, axis=1), BARS.moved),
+        "Q1": first_above(np.nanmax(away, axis=1), LIMITS.attention),
         "E2": first_above(values[:, 1], grown),
     }
 

@@ -226,7 +226,7 @@ def test_a_run_that_rests_on_the_frequent_type_decides_nothing():
     corpus = ss.read_corpus("topics", vocab=30)
     gained = corpus.unigram_loss() - np.interp(150, run.time, run.series["loss"])
     assert at.learned == pytest.approx(gained / (corpus.unigram_loss() - corpus.floor()), abs=0.05)
-    assert at.learned < regimes.TEXT_LIMITS.learned
+    assert at.learned < regimes.LIMITS.learned_share
     for tag in ("FD:text-entropy", "FD:text-norms"):
         assert verdicts(run)[tag].verdict == "inconclusive"
 

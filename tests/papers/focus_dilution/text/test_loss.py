@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.loss import Contexts, _slopes
+from stagescope.papers.focus_dilution.text.kernel import Supported
 from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextCausal, TextCounts, TextVariant
-from stagescope.papers.focus_dilution.text.support import Supported
 from stagescope.spec import build
 
 BLOCKS = ("W0", "W1", "WQ", "WK")

@@ -13,38 +13,19 @@ from stagescope.corpora.window_loss import WindowLoss
 from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event
 from stagescope.papers.focus_dilution.family import condensation_directions, condensation_rate
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.model import TextCausal
 from stagescope.papers.focus_dilution.text.observables import TextCurves, before, text_curves
-from stagescope.papers.focus_dilution.text.stages import TEXT_THRESHOLDS, TextHistory, smoothed
+from stagescope.papers.focus_dilution.text.stages import TextHistory, smoothed
+from stagescope.papers.focus_dilution.text.study import RATES, TextFocusOptions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.readings.evidence import Evidence
 
-
-@dataclass(frozen=True)
-class TextLimits:
-    """Where the claims on a text apply."""
-
-    start: float = 2e-2  # largest rms of the initial parameters near enough to the origin
-    window: int = 128  # windows of fewer tokens have counts too far from their mean for the times of the bigram flow
-    apart: float = 0.03  # up to this separability r one mode grows alone
-    together: float = 0.1  # from this separability r on modes grow together
-    # Share of H(pi) - H(next | last token) that the loss must have gained before a missing turn violates a claim. Before that a
-    # run may rest where all rows look at the most frequent type: attention then carries no information, and the loss is H(pi).
-    learned: float = 0.1
-    # Least share by which the held-out loss must end below the entropy of the types: Adam moves rows, norms and entropies on
-    # words in random order too, where this share is 0.
-    useful: float = 0.05
-    # Pairs of types that the bigram flow may go through in all its steps: about an hour. 22,000 steps of 200 types have 9e8.
-    pairs: float = 1e11
-    types: int = 4096  # of the bigram flow: a matrix between them has 128 MiB
-
-
-TEXT_LIMITS = TextLimits()
-FLOW_STEP = 0.2
+FLOW_STEP = RATES["sgd"]
 """Largest step of a descent in place of a flow: the edge of stability of these losses is near .3."""
-WATCHED = 4096
-"""Positions of the held-out loss: the error of a mean loss is then about 1 %."""
+WATCHED = int(TextFocusOptions.model_fields["watched"].default)
+"""Positions of the held-out loss, as many as windows of the recorded one: the error of a mean loss is then about 1 %."""
 ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi")
 
 
@@ -100,10 +81,10 @@ class TextEvidence(Evidence):
         law = tally(self.law.process.held_out, self.law.process.vocab) / len(self.law.process.held_out)
         entropy = float(-np.sum(law * np.log(self.law.process.stationary)))
         gain = 1 - judge.value(self.run.at(-1)) / entropy
-        if gain >= TEXT_LIMITS.useful:
+        if gain >= LIMITS.useful_share:
             return None
         return (
-            f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {TEXT_LIMITS.useful:.0%}: no context is used"
+            f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {LIMITS.useful_share:.0%}: no context is used"
         )
 
     @property
@@ -116,7 +97,7 @@ class TextEvidence(Evidence):
     def too_long(self) -> str | None:
         """Why there is no flow of the bigram chain: it goes through all pairs of types at every step. None where there is."""
         vocab, steps = len(self.curves.pi), int(np.ceil(self.end / FLOW_STEP))
-        if vocab <= TEXT_LIMITS.types and steps * vocab**2 <= TEXT_LIMITS.pairs:
+        if vocab <= LIMITS.types and steps * vocab**2 <= LIMITS.pairs:
             return None
         what = f"the bigram flow would go through all pairs of {vocab:,} types in {steps:,} steps"
         return f"{what}, which takes hours or gigabytes; choose a smaller --vocab or fewer --steps"
@@ -129,7 +110,7 @@ class TextEvidence(Evidence):
     @property
     def assumptions(self) -> tuple[Condition, ...]:
         """Of the theory of gradient descent from a small start."""
-        small = self.scale <= TEXT_LIMITS.start, f"initial rms {self.scale:.1e} is above {TEXT_LIMITS.start:g}"
+        small = self.scale <= LIMITS.text_start, f"initial rms {self.scale:.1e} is above {LIMITS.text_start:g}"
         return small, self.equal_rates
 
 
@@ -148,9 +129,9 @@ def attention_only(evidence: TextEvidence) -> Regime:
 def condensed(evidence: TextEvidence) -> Regime:
     """The same, where one mode grows alone: the theory of later openings is linearised at a point of rank one."""
     at = attention_only(evidence)
-    if evidence.run.clock != "t" or evidence.r <= TEXT_LIMITS.apart:
+    if evidence.run.clock != "t" or evidence.r <= LIMITS.one_mode:
         return at
-    alone = False, f"r = {evidence.r:.3f} is above {TEXT_LIMITS.apart:g}: one mode need not grow alone"
+    alone = False, f"r = {evidence.r:.3f} is above {LIMITS.one_mode:g}: one mode need not grow alone"
     return regime_of((at.holds, at.sentence), alone, holds="")
 
 
@@ -162,7 +143,7 @@ def long_windows(evidence: TextEvidence) -> Regime:
     return regime_of(
         (at.holds, at.sentence),
         (not evidence.causal, "the loss is at all positions, so most contexts are short"),
-        (evidence.window >= TEXT_LIMITS.window, f"windows of {evidence.window} tokens are short (below {TEXT_LIMITS.window})"),
+        (evidence.window >= LIMITS.window, f"windows of {evidence.window} tokens are short (below {LIMITS.window})"),
         holds=f"{at.sentence}, windows of {evidence.window} tokens",
     )
 
@@ -176,18 +157,6 @@ def adaptive(evidence: TextEvidence) -> Regime:
     return Regime(True, "Adam, attention alone")
 
 
-@dataclass(frozen=True)
-class TextTolerances:
-    """How near a run on a text must come to a claim."""
-
-    rate: float = 0.05  # relative, of the first growth rate
-    cosine: float = 0.949  # least size of cos(Phi, pi pi^T) at Q1: nine tenths of the square of Phi are along pi pi^T
-    times: float = 0.223  # of the logarithm of event times over those of the bigram flow: a factor of 1.25
-    retraction: float = 0.15  # least relative retraction of rare norms
-    plateau: float = 3.0  # least E2/E1 of a run with a plateau
-
-
-TOLERANCES = TextTolerances()
 NO_FLOW = "the steps of this optimiser have no flow time"
 STILL_MOVING = "it still moved in the second half of the run"
 
@@ -201,21 +170,21 @@ def _origin(evidence: TextEvidence) -> Comparison:
         predicted = float(np.log1p(lr * predicted) / lr)  # a step multiplies the mode by 1 + lr mu0
     if evidence.run.clock != "t" or opened is None:
         words = NO_FLOW if evidence.run.clock != "t" else "E1 was not reached"
-        return undecided(words, predicted, TOLERANCES.rate * predicted, "1/t")
+        return undecided(words, predicted, LIMITS.origin * predicted, "1/t")
     steps = int(np.ceil(np.interp(opened, evidence.time, evidence.run.step)))
     early = evidence.companion("early", max(steps, 2))
     left, right = condensation_directions(pi)
     mode = np.einsum("kim,i->km", early.params["W0"], left) + early.params["W1"] @ right
     size = np.linalg.norm(mode, axis=1)
     if len(size) < 5 or size[-1] < np.e * size[0]:
-        return undecided("the mode did not grow by a factor e before E1", predicted, TOLERANCES.rate * predicted)
+        return undecided("the mode did not grow by a factor e before E1", predicted, LIMITS.origin * predicted)
     logs, span = np.log(size), float(early.time[-1] - early.time[0])
     rate = float(np.polyfit(early.time, logs, 1)[0])
     error = TWO_SIDED * float(np.sqrt(variation(early.time, logs)[-1])) / span  # the noise of batches in the logarithm
     reason = (
         f"rate predicted {predicted:.4f}, measured {rate:.4f} while the first mode grows from {size[0]:.2g} to {size[-1]:.2g}"
     )
-    return agreement(predicted, rate, TOLERANCES.rate * predicted, reason, measured_error=error, unit="1/t")
+    return agreement(predicted, rate, LIMITS.origin * predicted, reason, measured_error=error, unit="1/t")
 
 
 def _order(evidence: TextEvidence) -> Comparison:
@@ -233,7 +202,7 @@ def _order(evidence: TextEvidence) -> Comparison:
 
 def _bigram(evidence: TextEvidence) -> Comparison:
     """The logarithm of the ratio of E2 to that of the flow on the bigram chain; later openings are shown beside it."""
-    tolerance, unit = TOLERANCES.times, "ln of a ratio"
+    tolerance, unit = LIMITS.flow_times, "ln of a ratio"
     without_flow = NO_FLOW if evidence.run.clock != "t" else evidence.too_long
     if without_flow is not None:
         return undecided(without_flow, 0.0, tolerance, unit)
@@ -270,7 +239,7 @@ def _sign_regime(evidence: TextEvidence) -> Regime:
 def _sign(evidence: TextEvidence) -> Comparison:
     made, found = evidence.predictions, evidence.history.direction
     c = f"c = {made.c_windows:+.2f} +- {made.c_error:.2f} on real windows (bigram {made.c_bigram:+.2f})"
-    least = TOLERANCES.cosine
+    least = LIMITS.cosine
     if found is None:
         return undecided(f"{c}; Q1 was not reached", f"{made.sign:+d}", least)
     sign = "not predicted" if made.sign == 0 else "as predicted" if made.sign * found > 0 else "not as predicted"
@@ -283,14 +252,14 @@ def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str |
     """Why a turn of a curve that did not happen may still come; None where it would have come by now."""
     if evidence.history.opened_late:
         return "Q1 is in the second half of the run, or was not reached"
-    if evidence.learned < TEXT_LIMITS.learned:
+    if evidence.learned < LIMITS.learned_share:
         share = f"{max(evidence.learned, 0):.0%} of H(pi) - H(next | last token)"
-        return f"by the middle of the run the loss has gained {share}, below {TEXT_LIMITS.learned:.0%}"
+        return f"by the middle of the run the loss has gained {share}, below {LIMITS.learned_share:.0%}"
     return STILL_MOVING if evidence.history.moves(curve, least) else None
 
 
 def _entropy(evidence: TextEvidence) -> Comparison:
-    least = TEXT_THRESHOLDS.entropy
+    least = LIMITS.entropy
     wanted, found = f"falls, rises, falls by more than {least:g} nat", evidence.history.swings(least)
     shown = "; ".join(f"{turn.before:.2f} -> {turn.after:.2f}" for turn in evidence.history.entropy) or "it does not move"
     if evidence.useless is not None:
@@ -305,7 +274,7 @@ def _entropy(evidence: TextEvidence) -> Comparison:
 
 
 def _norms(evidence: TextEvidence) -> Comparison:
-    wanted, tolerance = f"grow, retract by {TOLERANCES.retraction:.0%} or more, grow", TOLERANCES.retraction
+    wanted, tolerance = f"grow, retract by {LIMITS.retraction:.0%} or more, grow", LIMITS.retraction
     least = float(-np.log(1 - tolerance))
     turns = evidence.history.retraction(least)
     if evidence.useless is not None:
@@ -321,16 +290,16 @@ def _norms(evidence: TextEvidence) -> Comparison:
 
 def _separable(evidence: TextEvidence) -> Regime:
     at = descent(evidence)
-    if at.holds and TEXT_LIMITS.apart < evidence.r < TEXT_LIMITS.together:
-        between = f"between {TEXT_LIMITS.apart:g} and {TEXT_LIMITS.together:g}"
+    if at.holds and LIMITS.one_mode < evidence.r < LIMITS.many_modes:
+        between = f"between {LIMITS.one_mode:g} and {LIMITS.many_modes:g}"
         return Regime(False, f"r = {evidence.r:.3f} is {between}, where neither is predicted")
     return at
 
 
 def _separability(evidence: TextEvidence) -> Comparison:
     """Whether there is a plateau with one embedding direction, and it ends: one that has no end says nothing about r."""
-    history, r, least = evidence.history, evidence.r, TOLERANCES.plateau
-    predicted = "a plateau" if r <= TEXT_LIMITS.apart else "no plateau" if r >= TEXT_LIMITS.together else "neither"
+    history, r, least = evidence.history, evidence.r, LIMITS.plateau
+    predicted = "a plateau" if r <= LIMITS.one_mode else "no plateau" if r >= LIMITS.many_modes else "neither"
     ratio = plateau(history)
     if ratio is None:
         return undecided(f"r = {r:.3f}; E1 or E2 was not reached", predicted, least, "E2/E1")

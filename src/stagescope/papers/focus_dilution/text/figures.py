@@ -18,8 +18,6 @@ from stagescope.runs.run import Run
 from stagescope.views.figure import Figure, Numbers, rounded
 
 _COST = "about 5 minutes"
-SHOWN = 3
-"""Singular values drawn."""
 VARIANT = {name: value for name, value in PRESETS["transformer"].items() if name != "corpus"}
 """Positions, residual and LayerNorm. The variant is slower, and what it shows comes early: its runs are short."""
 
@@ -67,8 +65,8 @@ def _opened(run: Run, corpus: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "clock": run.clock,
         "time": rounded(curves.time),
-        "W0": rounded(curves.embedding_values[:, :SHOWN].T),
-        "Phi": rounded(curves.score_values[:, :SHOWN].T),
+        "W0": rounded(curves.embedding_values[:, :3].T),
+        "Phi": rounded(curves.score_values[:, :3].T),
         "alignment": rounded(curves.alignment),
         "events": events,
     }

@@ -10,14 +10,9 @@ from stagescope.corpora.corpus import LARGE, TextCorpus
 from stagescope.corpora.kernel import window_pairs
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
-from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, opening_rate, plateau_amplitude
+from stagescope.papers.focus_dilution.family import condensation_rate, opening_rate, plateau_amplitude
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.params import key
-
-STRETCHES = 100
-"""Overlapping windows are not independent: standard errors are those of means over this many stretches of the text."""
-
-SURE = 3.0
-"""Standard errors beyond which the sign of c is predicted: at two, one sign in twenty is noise; at three, one in 370."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +36,9 @@ class Predictions:
     def sign(self) -> int:
         """Sign of attention along pi pi^T when it opens: +1 focuses on the frequent token, -1 moves away, 0 undecided.
 
-        Undecided within `SURE` standard errors.
+        Undecided within three standard errors.
         """
-        return 0 if abs(self.c_windows) < SURE * self.c_error else int(np.sign(self.c_windows))
+        return 0 if abs(self.c_windows) < LIMITS.noise * self.c_error else int(np.sign(self.c_windows))
 
 
 def predict(corpus: TextCorpus, window: int) -> Predictions:
@@ -51,10 +46,7 @@ def predict(corpus: TextCorpus, window: int) -> Predictions:
     mean, error = window_attention_rate(corpus, window)
     attention, residual = separability(corpus, window)
     pi = corpus.stationary
-    if corpus.vocab < LARGE:
-        bigram = attention_rate(pi, corpus.transition, 1.0)
-    else:
-        bigram = opening_rate(pi, corpus.sparse_pairs @ np.log(pi) / corpus.counts - pi @ np.log(pi), 1.0)
+    bigram = opening_rate(pi, corpus.sparse_pairs @ np.log(pi) / corpus.counts - pi @ np.log(pi), 1.0)
     return Predictions(window, condensation_rate(pi), bigram, mean, error, attention, residual)
 
 
@@ -74,7 +66,7 @@ def window_attention_rate(corpus: TextCorpus, window: int) -> tuple[float, float
     # w . softmax(x w) at each reading x = u . g, with at most about 2^22 logits in memory.
     readings = np.array_split(grid, len(grid) * len(w) // 2**22 + 1)
     table, count = np.concatenate([softmax(x[:, None] * w) @ w for x in readings]), len(stream) - window
-    cuts = np.linspace(0, count, min(STRETCHES, count) + 1).round().astype(int)
+    cuts = np.linspace(0, count, min(LIMITS.stretches, count) + 1).round().astype(int)
 
     def total(start: int, stop: int) -> float:
         """The sum over windows that begin from `start` on, before `stop`; only one stretch of the text is in memory."""

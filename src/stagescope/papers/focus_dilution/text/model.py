@@ -15,7 +15,7 @@ from stagescope.params import Params
 from stagescope.spec import Spec
 
 if TYPE_CHECKING:
-    from stagescope.papers.focus_dilution.text.support import Supported
+    from stagescope.papers.focus_dilution.text.kernel import Supported
 
 
 # Attention between token types with the parts of a transformer that focus and dilution leave out [FD:text-variants].
@@ -108,7 +108,7 @@ class TextCounts(WindowLoss):
     @cached_property
     def passes(self) -> "Supported":
         """Counting, and the gradient of contexts that are counted."""
-        from stagescope.papers.focus_dilution.text.support import Supported
+        from stagescope.papers.focus_dilution.text.kernel import Supported
 
         contexts = len(self.spans(np.zeros(1, dtype=np.int64))[0])
         return Supported(self.model, self.precision, self.length, self.batch * contexts)

@@ -18,6 +18,7 @@ from stagescope.detect.stage import Event
 from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.model import TokenAttention
+from stagescope.papers.focus_dilution.observables import spectra, triangle
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
@@ -59,13 +60,18 @@ class TextCurves:
     @cached_property
     def embedding_values(self) -> np.ndarray:
         """Singular values of W0 (frames, .)."""
-        return _values(np.array([_triangle(w0) for w0 in self.params["W0"]]))
+        return spectra(np.array([triangle(w0) for w0 in self.params["W0"]]))
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """Row norms of W0 (frames, d)."""
+        return np.linalg.norm(self.params["W0"], axis=2)
 
     @cached_property
     def score_values(self) -> np.ndarray:
         """Singular values of Phi (frames, .), of two small factors: Phi is never formed."""
-        small = [_triangle(query) @ _triangle(key).T for query, key in self._factors()]
-        return self.model.scale * _values(np.array(small))
+        small = [triangle(query) @ triangle(key).T for query, key in self._factors()]
+        return self.model.scale * spectra(np.array(small))
 
     @cached_property
     def alignment(self) -> np.ndarray:
@@ -80,11 +86,6 @@ class TextCurves:
     def condensed(self) -> np.ndarray:
         """|W0^T pi| / |pi| (frames,): how far embeddings have grown in the direction that grows first [FD:origin]."""
         return np.linalg.norm(np.einsum("kim,i->km", self.params["W0"], self.pi), axis=1) / np.linalg.norm(self.pi)
-
-    @cached_property
-    def norms(self) -> np.ndarray:
-        """Row norms of W0 (frames, d)."""
-        return np.linalg.norm(self.params["W0"], axis=2)
 
     @cached_property
     def rare_norm(self) -> np.ndarray:
@@ -125,18 +126,6 @@ class TextCurves:
         """Attention of some query types on every type (frames, queries, d), for windows with the frequencies pi."""
         rows, logs = list(tokens), np.log(self.pi)
         return np.array([softmax(self.model.scale * query[rows] @ key.T + logs) for query, key in self._factors()])
-
-
-def _triangle(matrix: np.ndarray) -> np.ndarray:
-    """The triangular factor of a tall matrix (d, m): small, with the same singular values."""
-    return np.asarray(np.linalg.qr(matrix, mode="r"))
-
-
-def _values(matrices: np.ndarray) -> np.ndarray:
-    """Singular values of matrices (frames, n, m), largest first; nan where one has numbers that are not finite."""
-    good = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))[:, None]
-    found = np.linalg.svd(np.where(good[..., None], matrices, 0.0), compute_uv=False)
-    return np.where(good, found, np.nan)
 
 
 def text_curves(run: Run) -> TextCurves:

@@ -13,20 +13,18 @@ from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Graded
 from stagescope.memory import require_work
+from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.text.claims import FLOW_STEP, TEXT_LIMITS
+from stagescope.papers.focus_dilution.text.claims import FLOW_STEP
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextCausal, TextCounts, TextVariant
 from stagescope.papers.focus_dilution.text.observables import text_curves
 from stagescope.papers.focus_dilution.text.stages import TextHistory
-from stagescope.papers.focus_dilution.text.study import PARTS, TextFocusOptions, check_use
+from stagescope.papers.focus_dilution.text.study import PARTS, RATES, STEPS, TextFocusOptions, check_use
 from stagescope.papers.rebuild import ended
 from stagescope.papers.setup import make_descent
 from stagescope.papers.study import Setup
-
-RATES = {"sgd": 0.2, "heavy-ball": 0.02, "adam": 1e-3}
-STEPS = {"sgd": 22000, "heavy-ball": 22000, "adam": 10000}
 
 
 def study_setup(options: TextFocusOptions, seed: int) -> Setup:
@@ -98,7 +96,7 @@ def _table(made: Predictions, window: int) -> Table:
 
 
 def _modes(r: float) -> str:
-    low, high = TEXT_LIMITS.apart, TEXT_LIMITS.together
+    low, high = LIMITS.one_mode, LIMITS.many_modes
     if r < low:
         return f"below {low:g}: one mode grows alone, a plateau follows"
     return f"above {high:g}: modes grow together, no stages" if r > high else f"from {low:g} to {high:g}: neither is predicted"

@@ -15,31 +15,18 @@ import numpy as np
 
 from stagescope.detect.events import Turn, first_crossing, turns
 from stagescope.detect.stage import Event, Stage, Stages
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, RowCycle, passes
+from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.observables import by_event
+from stagescope.papers.focus_dilution.stages import RowCycle, passes
 from stagescope.papers.focus_dilution.text import observables as intervals
 from stagescope.papers.focus_dilution.text.observables import TextCurves
-
-
-@dataclass(frozen=True)
-class TextThresholds:
-    """When something is an event in noisy curves. Chosen on TinyStories and WikiText-2, not on Tiny Shakespeare."""
-
-    noise: float = 3.0  # a singular value opens above this multiple of the largest one at the start, its noise floor
-    median: int = 9  # frames of the running median
-    attention: float = 0.05  # least prominence of a turn of attention mass
-    entropy: float = 0.1  # least prominence of a turn of the mean entropy, in nats
-    norm: float = 0.2  # least prominence of a turn of the logarithm of a row norm
-    openings: int = 5  # the first E_k and Q_k are events, later ones are not
-
-
-TEXT_THRESHOLDS = TextThresholds()
 
 
 def smoothed(curve: np.ndarray) -> np.ndarray:
     """The running median of a curve, or of many side by side (frames, .)."""
     from scipy.ndimage import median_filter
 
-    return median_filter(curve, size=(TEXT_THRESHOLDS.median, *(1,) * (curve.ndim - 1)), mode="nearest")
+    return median_filter(curve, size=(LIMITS.median, *(1,) * (curve.ndim - 1)), mode="nearest")
 
 
 def openings(time: np.ndarray, values: np.ndarray) -> list[float | None]:
@@ -49,7 +36,7 @@ def openings(time: np.ndarray, values: np.ndarray) -> list[float | None]:
 
 def opening_level(values: np.ndarray) -> float:
     """The level above which a singular value is open."""
-    return max(THRESHOLDS.level, TEXT_THRESHOLDS.noise * float(values[0, 0]))
+    return max(LIMITS.level, LIMITS.noise * float(values[0, 0]))
 
 
 def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:
@@ -67,7 +54,7 @@ def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:
 
 
 def _first_rise(time: np.ndarray, curve: np.ndarray) -> Turn | None:
-    return next((turn for turn in _turns(time, curve, TEXT_THRESHOLDS.attention) if turn.rising), None)
+    return next((turn for turn in _turns(time, curve, LIMITS.attention) if turn.rising), None)
 
 
 def _turns(time: np.ndarray, curve: np.ndarray, least: float) -> list[Turn]:
@@ -94,17 +81,22 @@ class TextHistory:
     def opened(self) -> dict[str, float | None]:
         """E1 ... and Q1 ..., the first few."""
         named = (("E", self.embeddings), ("Q", self.attentions))
-        return {f"{letter}{k + 1}": when for letter, times in named for k, when in enumerate(times[: TEXT_THRESHOLDS.openings])}
+        return {f"{letter}{k + 1}": when for letter, times in named for k, when in enumerate(times[: LIMITS.openings])}
 
     @cached_property
     def estimates(self) -> dict[str, Event]:
         """The same with their intervals."""
-        time, found = self.curves.time, {}
-        for letter, values in (("E", self.curves.embedding_values), ("Q", self.curves.score_values)):
-            for k, curve in enumerate(values.T[: TEXT_THRESHOLDS.openings]):
-                name = f"{letter}{k + 1}"
-                found[name] = intervals.opening(time, curve, opening_level(values), self.opened[name])
-        return found
+        time, values = self.curves.time, self.directions
+        return {name: intervals.opening(time, values[name], self.level(name), when) for name, when in self.opened.items()}
+
+    @cached_property
+    def directions(self) -> dict[str, np.ndarray]:
+        """Singular values by the name of their event."""
+        return by_event(self.curves.embedding_values, self.curves.score_values)
+
+    def level(self, event: str) -> float:
+        """The level that an opening passes."""
+        return opening_level(self.curves.embedding_values if event[0] == "E" else self.curves.score_values)
 
     @cached_property
     def direction(self) -> float | None:
@@ -154,12 +146,12 @@ class TextHistory:
     @cached_property
     def entropy(self) -> list[Turn]:
         """Falls and rises of the mean entropy."""
-        return _turns(self.curves.time, self.mean_entropy, TEXT_THRESHOLDS.entropy)
+        return _turns(self.curves.time, self.mean_entropy, LIMITS.entropy)
 
     @cached_property
     def norms(self) -> list[Turn]:
         """Rises and falls of the logarithm of the mean norm of rare rows."""
-        return _turns(self.curves.time, self.log_norm, TEXT_THRESHOLDS.norm)
+        return _turns(self.curves.time, self.log_norm, LIMITS.norm)
 
     def moves(self, curve: np.ndarray, least: float) -> bool:
         """Whether a curve came near its last value only in the second half of the run, so that more turns may follow.
@@ -227,7 +219,7 @@ def _openings(history: TextHistory) -> list[Stage]:
         stop = later[0] if later and later[0] > opened else None
         sentence = f"Phi opens with cos(Phi, pi pi^T) = {history.direction:+.4f}"
         found.append(Stage(name, opened, stop, sentence, facts={"cosine": history.direction}))
-    for k, when in enumerate(later[: TEXT_THRESHOLDS.openings - 1], start=2):
+    for k, when in enumerate(later[: LIMITS.openings - 1], start=2):
         stop = later[k - 1] if k - 1 < len(later) else None
         open_now = sum(q is not None and q <= when for q in history.attentions)
         many = "1 attention direction is open" if open_now == 1 else f"{open_now} attention directions are open"
@@ -276,7 +268,7 @@ def _row_stages(history: TextHistory) -> list[Stage]:
 
 def _probe_stage(history: TextHistory, word: str, token: int) -> list[Stage]:
     """All turns of a probe word's row as one stage: it may focus and dilute many times."""
-    own = _turns(history.curves.time, history.attention[:, token], TEXT_THRESHOLDS.attention)
+    own = _turns(history.curves.time, history.attention[:, token], LIMITS.attention)
     if not own:
         return []
     levels = [own[0].before, *(turn.after for turn in own)]
@@ -293,16 +285,14 @@ def _turned(name: str, turn: Turn, what: str, down: str, up: str) -> Stage:
 
 
 def _notes(history: TextHistory, probes: Mapping[str, int], by: str) -> dict[str, str]:
-    curves, notes = history.curves, {}
-    for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
-        level = opening_level(values)
-        for k, most in enumerate(values.max(axis=0)[: TEXT_THRESHOLDS.openings]):
-            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {level:.2g}"
-    notes |= {"focused": f"the mean entropy did not fall by more than {TEXT_THRESHOLDS.entropy} nat and turn {by}"}
-    notes |= {"diluted": f"the mean entropy did not rise by more than {TEXT_THRESHOLDS.entropy} nat after its low and turn {by}"}
+    values, notes = history.directions, {}
+    for name in history.opened:
+        notes[name] = f"its singular value reached {values[name].max():.2e} {by}, below {history.level(name):.2g}"
+    notes |= {"focused": f"the mean entropy did not fall by more than {LIMITS.entropy} nat and turn {by}"}
+    notes |= {"diluted": f"the mean entropy did not rise by more than {LIMITS.entropy} nat after its low and turn {by}"}
     for word, token in probes.items():
         cycle = history.rows[token]
-        least = TEXT_THRESHOLDS.attention
+        least = LIMITS.attention
         rose = (
             f"the row had risen by {cycle.gain:.3f} {by} and not turned" if cycle.gain else f"no rise by more than {least} {by}"
         )

@@ -58,6 +58,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 PARTS = ("positions", "residual", "norm")
+RATES = {"sgd": 0.2, "heavy-ball": 0.02, "adam": 1e-3}
+STEPS = {"sgd": 22000, "heavy-ball": 22000, "adam": 10000}
+"""Step sizes and numbers of steps by default."""
 
 
 def check_use(options: TextFocusOptions) -> None:
