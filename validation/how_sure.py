@@ -27,7 +27,9 @@ def commit() -> str:
     """Of the sources: what judges. Sources that were changed since are named, so that their rows are never taken for others."""
     git = partial(subprocess.run, cwd=DOCS, capture_output=True, text=True, check=True)
     last = git(["git", "log", "-1", "--format=%h", "--", "../src"]).stdout.strip()
-    return last + ("-changed" if git(["git", "status", "--porcelain", "--", "../src"]).stdout.strip() else "")
+    return last + (
+        "-changed" if git(["git", "status", "--porcelain", "--", "../src", ":!../src/**/calibration.json"]).stdout.strip() else ""
+    )
 
 
 def counts() -> dict[str, Any]:
