@@ -242,8 +242,6 @@ NAMES = {
     "likelihood": "best likelihood fit, lags told",
     "ridge": "best ridge fit, lags told",
 }
-MOST = 1.15
-"""Curves are shown up to this many times the level l_0: an overfitted loss goes far beyond."""
 
 
 def stopping_rules(numbers: Numbers) -> Drawing:
@@ -281,7 +279,7 @@ def _stopping_curves(axis: Any, panel: Numbers, levels: list[float]) -> None:
     axis.plot(step, panel["training"], color=GREY, lw=1.1, ls=":", label="training")
     for j, level in enumerate(levels):
         _level(axis, level, f"$l_{j}$")
-    top = MOST * levels[0]
+    top = 1.15 * levels[0]  # an overfitted loss goes far beyond
     for rule, stop in panel["stops"].items():
         beyond = stop["loss"] > top
         height = 0.985 * top if beyond else stop["loss"]

@@ -11,8 +11,9 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError, StagescopeError
 from stagescope.papers.incremental.figures_numbers import rounded, value
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import HeadCurves, head_curves
-from stagescope.papers.incremental.stopping import RIDGES, VALIDATION, stopping
+from stagescope.papers.incremental.stopping import stopping
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
@@ -66,7 +67,7 @@ def _drawn(curves: HeadCurves, seed: int) -> Numbers:
 
 RULES = ("oracle", "held-out", "adaptive", "end")
 CURVES = ("step", "training", "held", "validation")
-SHOWN_RIDGE = f"{RIDGES[1]:g}"
+SHOWN_RIDGE = f"{LIMITS.ridges[1]:g}"
 
 
 def stopping_numbers(table: Any) -> Numbers:
@@ -92,7 +93,7 @@ def stopping_numbers(table: Any) -> Numbers:
         lines = {name: [round(float(value), 5) for value in getattr(again, name)] for name in CURVES}
         stops = {rule: {name: run[f"{name}.{rule}"] for name in ("step", "loss", "class")} for rule in RULES}
         panels.append({"sequences": size, "seed": run["seed"], "stops": stops, **lines})
-    settings = {"preset": table.plan.preset, "validation": VALIDATION, **table.plan.fixed}
+    settings = {"preset": table.plan.preset, "validation": LIMITS.held_out, **table.plan.fixed}
     parts = {"levels": done[0]["levels"], "summary": found, "runs": runs, "panels": panels}
     return {"settings": settings, **parts, "measured": value("early-stopping")}
 

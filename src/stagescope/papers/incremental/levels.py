@@ -16,6 +16,7 @@ from stagescope.errors import InputError
 from stagescope.fields.softmax import log_sum_exp, softmax
 from stagescope.memory import require_memory
 from stagescope.papers.incremental.levels_kernel import log_partition
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.process import LaggedChain, gather_scores
 from stagescope.params import key
 from stagescope.spec import Spec, digest
@@ -168,7 +169,7 @@ def fit_ridge(
     The last quarter of the sequences is held out. Only the sampled tokens are used.
     """
     _check(process, groups, *penalties)
-    held = max(1, round(0.25 * len(tokens)))
+    held = max(1, round(LIMITS.held * len(tokens)))
     if not penalties or held >= len(tokens):
         raise InputError(f"{len(tokens)} sequences and ridges {penalties}: choosing needs at least 2 sequences and 1 ridge")
     if groups == 0:
@@ -332,17 +333,13 @@ def _complete(process: LaggedChain, arrays: Mapping[str, np.ndarray]) -> bool:
     return shapes == wanted and all(np.isfinite(array).all() for array in arrays.values())
 
 
-SEQUENCES = 1500
-"""Sequences of the sample: the loss above Bayes is then known to about 2 %."""
-
-
 def uniform_excess(process: LaggedChain, targets: int, pad: int) -> float:
     """Least cross-entropy above Bayes of softmax(W sum_{s < t} e_{x_s}) for the first target.
 
     Values learn this while attention is still uniform. Where it is below level 1 the first plateau is not that of class 1.
     """
     context = process.reach + pad
-    tokens = process.sample(key(0, "uniform attention"), SEQUENCES, targets, pad)[:, : context + 1]
+    tokens = process.sample(key(0, "uniform attention"), LIMITS.uniform, targets, pad)[:, : context + 1]
     true = process.predictive(tokens, context)[:, 0]
     seen = np.zeros((len(tokens), process.vocab))
     np.add.at(seen, (np.arange(len(tokens))[:, None], tokens[:, :context]), 1.0)

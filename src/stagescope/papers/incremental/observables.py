@@ -12,6 +12,7 @@ from stagescope.errors import InputError
 from stagescope.fields.field import as_field
 from stagescope.fields.softmax import log_softmax, log_sum_exp
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.loss import LaggedLoss
 from stagescope.papers.incremental.regression import (
     Regression,
@@ -21,6 +22,7 @@ from stagescope.papers.incremental.regression import (
     RegressionTransformer,
 )
 from stagescope.papers.incremental.students import PositionalHeads
+from stagescope.papers.incremental.study import IncrementalOptions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.params import key
 from stagescope.processes.strategies import Strategies
@@ -82,20 +84,8 @@ def contrast(mass: np.ndarray) -> np.ndarray:
     return specialisation(mass - mass.mean(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """The frames of a replay."""
-
-    flow: int = 1500
-    """Of a flow, at equal ratios from `first` of its length: .9 % apart, less than the width of a fall of the loss."""
-    first: float = 1e-6
-    steps: int = 300
-    """Of a descent, at equal ratios from step 1: those of the study by default, so that a run of the study needs no replay."""
-    draws: int = 3
-    """Replays of the regression transformer with other batches, a second each: a standard deviation with three degrees."""
-
-
-RESOLUTION = Resolution()
+STEPS: int = IncrementalOptions.model_fields["frames"].default
+"""Frames of the replay of a descent, at equal ratios from step 1: those of the study, so that a run of it needs no replay."""
 
 
 def dense(run: Run, replay: Callable[[np.ndarray], Run | None] | None = None) -> Run:
@@ -106,10 +96,10 @@ def dense(run: Run, replay: Callable[[np.ndarray], Run | None] | None = None) ->
     if run.frames < 2 or run.status in ("diverged", "failed"):
         return run
     if "step" in run.series:
-        wanted = LogSpaced(frames=RESOLUTION.steps).steps(int(run.step[-1]))
+        wanted = LogSpaced(frames=STEPS).steps(int(run.step[-1]))
     else:
         end = float(run.t[-1])
-        wanted = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end).times(end)
+        wanted = LogSpaced(frames=LIMITS.frames, first=LIMITS.first * end).times(end)
     if np.array_equal(position_of(run), wanted):
         return run
     again = (replay or Replay(run, as_field(rebuilt(run.spec["field"]))).refined)(wanted)
@@ -117,21 +107,6 @@ def dense(run: Run, replay: Callable[[np.ndarray], Run | None] | None = None) ->
         return run
     kept = again.only(np.flatnonzero(np.isin(position_of(again), wanted)))
     return replace(kept, study=run.study, config=run.config)  # with the options of the study that made the run
-
-
-@dataclass(frozen=True)
-class SampleSizes:
-    """Numbers of sequences that observables are means over."""
-
-    held_out: int = 3000
-    """Of the held-out loss."""
-    compared: int = 500
-    """Of the divergences between model and classes: the error is 1 to 2 %."""
-    attended: int = 100
-    """Of attention that depends on tokens, the first of those above: the error is 1 % of a mass."""
-
-
-SAMPLES = SampleSizes()
 
 
 @dataclass(frozen=True)
@@ -151,7 +126,7 @@ class LagCurves(GroupMass):
     time: np.ndarray
     params: dict[str, np.ndarray]
     law: LaggedLoss
-    compared: int = SAMPLES.compared
+    compared: int = LIMITS.compared
 
     @property
     def frames(self) -> int:
@@ -172,7 +147,7 @@ class LagCurves(GroupMass):
         """Attention (frames, H, L, positions), agreement (frames,) and entropy (frames, H), one frame in memory at a time."""
         means, alike, entropies = [], [], []
         for frame in range(self.frames):
-            seen = self.law.model.seen(self.at(frame), self.contexts[: SAMPLES.attended])
+            seen = self.law.model.seen(self.at(frame), self.contexts[: LIMITS.attended])
             means.append(seen.mean(axis=0))
             alike.append(agreement(np.swapaxes(seen, 0, 1).reshape(seen.shape[1], -1)))
             entropies.append(-np.sum(seen * np.log(np.maximum(seen, 1e-300)), axis=-1).mean(axis=(0, 2)))
@@ -259,7 +234,7 @@ class LagCurves(GroupMass):
 
     @cached_property
     def held_out(self) -> LaggedLoss:
-        return self.law.judge(SAMPLES.held_out)
+        return self.law.judge(LIMITS.held_out)
 
     @cached_property
     def excess(self) -> np.ndarray:
@@ -312,7 +287,7 @@ class LagCurves(GroupMass):
         return np.array([self.nearest(frame)[0] for frame in range(self.frames)])
 
 
-def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:
+def lag_curves(run: Run, compared: int = LIMITS.compared) -> LagCurves:
     """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss; divergences are over `compared` sequences.
 
     Args:

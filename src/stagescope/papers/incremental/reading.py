@@ -15,7 +15,8 @@ from stagescope.dynamics.record import LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.evidence import Companions, Evidence, Task, clock, companions
 from stagescope.papers.incremental.levels import uniform_excess
-from stagescope.papers.incremental.observables import RESOLUTION, HeadCurves, LagCurves, dense, head_curves, lag_curves
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.observables import STEPS, HeadCurves, LagCurves, dense, head_curves, lag_curves
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.regression import RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
@@ -129,12 +130,12 @@ class RegressionReading(IncrementalReading):
 
     def redrawn(self) -> tuple[tuple[float | None, ...], ...]:
         """t_j of the same run with other batches: what the draw of the batches does to an event is not seen in one run."""
-        return tuple(self.companion(self.other_batches, draw) for draw in range(1, RESOLUTION.draws + 1))
+        return tuple(self.companion(self.other_batches, draw) for draw in range(1, LIMITS.redrawn + 1))
 
     def other_batches(self, draw: int) -> tuple[float | None, ...]:
         run, law = self.dense, self.law.model_copy(update={"seed": self.law.seed + draw})
         dynamics = build(run.spec["dynamics"]).shortened(int(run.step[-1]))
-        made = ended(evolve(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps), progress=False))
+        made = ended(evolve(law, run.at(0), dynamics, record=LogSpaced(frames=STEPS), progress=False))
         curves = head_curves(made)
         return transitions(curves.time, curves.loss, curves.forms.levels)
 
@@ -150,8 +151,6 @@ class RegressionReading(IncrementalReading):
         return Evidence(self.dense, self.heads, task, self.cached_companions, clock(self.dense))
 
 
-MOST = 12
-"""Lags up to which importances are a small table."""
 GLOSSARY = {
     "t_#": "Event: the loss is halfway between two neighbouring levels, so a further group is being learned.",
     "onset": "Event: heads begin to differ.",
@@ -179,7 +178,7 @@ def explain_run(reading: IncrementalReading) -> Explained:
 
 def _table(process: LaggedChain | None) -> SmallTable | None:
     lags = [] if process is None else sorted(lag for group in process.groups for lag in group)
-    if process is None or len(lags) > MOST:
+    if process is None or len(lags) > 12:  # no small table any more
         return None
     values = np.zeros((len(process.groups), len(lags)))
     for row, (group, importance) in enumerate(zip(process.groups, process.importances, strict=True)):

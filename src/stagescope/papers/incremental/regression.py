@@ -14,17 +14,15 @@ from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Compiled, Field, FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory, require_parameters
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.process import RandomFeatures
 from stagescope.params import Layout, Params, key
 from stagescope.spec import Described, Integers, Numbers
 
-NOISES = (1e-5, 1e-11)
-"""The initial noises on the logits between which escapes are timed. Below 1e-11 rounding decides."""
-
 
 def noises(sigma: float) -> np.ndarray:
-    """The noise of a run, the one of NOISES that is farther from it, and their geometric mean, in the middle."""
-    far = max(NOISES, key=lambda end: abs(np.log(end / sigma)))
+    """The noise of a run, the one of LIMITS.noises that is farther from it, and their geometric mean, in the middle."""
+    far = max(LIMITS.noises, key=lambda end: abs(np.log(end / sigma)))
     return np.array([sigma, np.sqrt(sigma * far), far])
 
 

@@ -72,10 +72,6 @@ def _lags(model: Transformer, layer: int) -> np.ndarray:
     return np.maximum(model.rows(layer)[:, None] - np.arange(model.positions), 0)
 
 
-LINE = 64
-"""Bytes of a line of the processor's cache."""
-
-
 class Room:
     """Arrays that are used again and again: the first `rows` of one for each name."""
 
@@ -85,9 +81,10 @@ class Room:
 
     def take(self, name: str, rows: int, *shape: int) -> np.ndarray:
         if name not in self._kept or len(self._kept[name]) < rows:
-            size = math.prod((rows, *shape)) * np.dtype(self.kind).itemsize
-            raw = np.zeros(size + LINE, np.uint8)
-            start = -raw.ctypes.data % LINE
+            one = np.dtype(self.kind).itemsize
+            size, line = math.prod((rows, *shape)) * one, LANES * one  # whole lines of the processor's cache
+            raw = np.zeros(size + line, np.uint8)
+            start = -raw.ctypes.data % line
             self._kept[name] = raw[start : start + size].view(self.kind).reshape(rows, *shape)
         return self._kept[name][:rows]
 

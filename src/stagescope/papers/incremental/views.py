@@ -1,6 +1,7 @@
 """Views of runs: attention over lags, group masses, levels of the restricted classes, heads of the regression flow."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,22 +13,21 @@ from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view,
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
 
-NAMED_PAIRS = 9
-"""Curves with a label of their own: three heads on three groups, as in the paper."""
-
 
 def numbered(what: str, count: int) -> tuple[str, ...]:
     """Names that count from 1."""
     return tuple(f"{what} {i + 1}" for i in range(count))
 
 
+def labelled(made: Sequence[Curve]) -> list[Curve]:
+    """As many curves as are shown, of which nine have a label of their own: three heads on three groups, as in the paper."""
+    return [replace(curve, faint=i >= 9) for i, curve in enumerate(made[:MOST])]
+
+
 def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
     """Curves of values (frames, H, k), one for every head and group; the colour is the group's."""
-    made = []
-    for i, group in enumerate(groups):
-        for h in range(values.shape[1]):
-            made.append(Curve(f"head {h + 1}, {group}", values[:, h, i], group, faint=len(made) >= NAMED_PAIRS))
-    return made[:MOST]
+    heads = range(values.shape[1])
+    return labelled([Curve(f"head {h + 1}, {group}", values[:, h, i], group) for i, group in enumerate(groups) for h in heads])
 
 
 def mass_view(found: GroupMass, groups: Sequence[str], what: str, frames: np.ndarray | None) -> View:
@@ -50,7 +50,7 @@ def agreement_view(found: LagCurves | HeadCurves, frames: np.ndarray | None) -> 
 
 
 def learned_view(learned: np.ndarray, groups: Sequence[str], frames: np.ndarray | None) -> View:
-    made = [Curve(group, learned[:, i], faint=i >= NAMED_PAIRS) for i, group in enumerate(groups)][:MOST]
+    made = labelled([Curve(group, learned[:, i]) for i, group in enumerate(groups)])
     about = "Component of the model's map of each group along the true map, as a share of the true one: 1 when it is learned."
     about += left_out(len(groups), what="groups")
     level = [Level("learned", 1.0)]

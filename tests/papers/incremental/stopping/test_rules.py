@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from stagescope.detect.transitions import transitions
-from stagescope.papers.incremental.stopping import LOOK, Stop, adaptive_stop, looks, oracle_stop, patient_stop
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.stopping import Stop, adaptive_stop, looks, oracle_stop, patient_stop
 
 STEP = np.unique(np.concatenate([[0], np.rint(np.geomspace(1, 3000, 300))])).astype(float)
 CENTRES = (20, 500)
@@ -75,8 +76,8 @@ def test_a_stage_under_way_decides_nothing():
 def test_it_looks_every_tenth_of_ln_step():
     when = STEP[looks(STEP)]
     assert when[-1] == STEP[-1]
-    assert np.all(np.diff(np.log(when[:-1])) >= LOOK - 1e-12)
-    assert np.max(np.diff(np.log(when[when > 100]))) < 2 * LOOK
+    assert np.all(np.diff(np.log(when[:-1])) >= LIMITS.patience - 1e-12)
+    assert np.max(np.diff(np.log(when[when > 100]))) < 2 * LIMITS.patience
 
 
 def test_a_loss_without_stages_never_stops_early():
