@@ -180,13 +180,7 @@ class LagCurves(GroupMass):
 
         A lag that belongs to two groups counts in both.
         """
-        model, process = self.law.model, self.law.process
-        targets = np.arange(model.targets)
-        groups = []
-        for group in process.groups:
-            each = [self.attention[:, :, targets, model.context + targets - lag] for lag in group]
-            groups.append(np.sum(each, axis=0).mean(axis=2))
-        return np.stack(groups, axis=2)
+        return np.stack([np.sum([self.lag_attention(lag) for lag in group], axis=0) for group in self.law.process.groups], axis=2)
 
     @cached_property
     def values(self) -> np.ndarray | None:
@@ -280,11 +274,6 @@ class LagCurves(GroupMass):
     def nearest(self, frame: int) -> tuple[int, bool]:
         """The class that a frame predicts as, and whether it is nearer than every other by more than two standard errors."""
         return self.classes.nearest(self.logs(frame))
-
-    @cached_property
-    def rungs(self) -> np.ndarray:
-        """The class each frame predicts as (frames,): argmin_j KL(F_j || model)."""
-        return np.array([self.nearest(frame)[0] for frame in range(self.frames)])
 
 
 def lag_curves(run: Run, compared: int = LIMITS.compared) -> LagCurves:
