@@ -8,10 +8,11 @@ import numpy as np
 import stagescope as ss
 from stagescope.detect.levels import plateaus, transitions
 from stagescope.papers.incremental.evidence import companions
-from stagescope.papers.incremental.figures_numbers import tolerance, value
+from stagescope.papers.incremental.figures_numbers import value
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import lag_curves
 from stagescope.spec import build
+from validation.incremental_figures import tolerance
 
 LADDER = ((31, 41, {}), (32, 42, {}), (33, 43, {}), (34, 44, {"reverse": True, "steps": 1500}))
 """Preset ladder: seed, draw of the features, changes. Reversed, the third transition can come after step 1000."""

@@ -109,16 +109,12 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _summary(size: int, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
     losses = {name: _known(run[f"loss.{name}"] for run in runs) for name in (*RULES, "likelihood", "ridge")}
-    judged, gains = [run for run in runs if run["not_judged"] is None], [run["gain"] for run in runs]
+    judged = [run for run in runs if run["not_judged"] is None]
     return {
         "sequences": size,
         "runs": len(runs),
         "loss": {name: _mean(found) for name, found in losses.items()},
-        "loss_range": {name: _range(found) for name, found in losses.items()},
-        "stop_gain": _mean(gains),
-        "stop_gain_range": _range(gains),
-        "step": {rule: _mean([run[f"step.{rule}"] for run in runs]) for rule in RULES},
-        "decided": {rule: _mean([run[f"decided.{rule}"] for run in runs]) for rule in RULES},
+        "loss_range": {name: [min(found), max(found)] if found else [None, None] for name, found in losses.items()},
         "class_at_stop": [run["class.oracle"] for run in runs],
         "best_class": [run["best_class"] for run in runs],
         "best_by_ridge": {ridge: [run["best_by_ridge"][ridge] for run in runs] for ridge in runs[0]["best_by_ridge"]},
@@ -137,10 +133,6 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
-
-
-def _range(values: Sequence[float]) -> list[float | None]:
-    return [min(values), max(values)] if values else [None, None]
 
 
 def _by_class(fits: Iterable[Sequence[float | None]]) -> list[float | None]:
