@@ -13,7 +13,7 @@ from stagescope.detect.events import first_crossing
 from stagescope.detect.levels import transitions
 from stagescope.detect.transitions import transitions as any_transitions
 from stagescope.errors import InputError
-from stagescope.papers.incremental.observables import LagCurves, lag_curves
+from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.published import published
 from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
@@ -108,13 +108,9 @@ def panels(trials: tuple[Trial, ...], progress: Progress) -> list[Panel]:
 
 
 def measured(item: Trial) -> Panel:
-    """Run a trial and measure it."""
+    """Run a trial and measure it, over its steps: loss, divergences, attention [ISA:truncated] [ISA:levels] [ISA:mass]."""
     run = run_study("incremental", item.preset, seed=item.seed, progress=False, **item.options())
-    return panel(item, lag_curves(ended(run, f"the run of {item.label}"), item.compared))
-
-
-def panel(item: Trial, curves: LagCurves) -> Panel:
-    """Curves of a run over its steps: loss, divergences, attention [ISA:truncated] [ISA:levels] [ISA:mass]."""
+    curves = lag_curves(ended(run, f"the run of {item.label}"), item.compared)
     many = 20000  # sequences for a Bayes loss without fitted levels: its error is about .003
     bayes = curves.levels.bayes if item.levels else curves.law.process.floor(curves.law.model.targets, sequences=many)
     found: Panel = {
@@ -130,18 +126,14 @@ def panel(item: Trial, curves: LagCurves) -> Panel:
         "kl_teachers": rounded([curves.truncated_divergences(frame)[1:] for frame in range(curves.frames)]),
         "agreement": rounded(curves.agreement),
         "mass": rounded(curves.mass),
-        "lags": rounded(by_lag(curves), 4),
+        # of each head on each lag 1, 2, .. that all targets see, mean over targets and contexts
+        "lags": rounded(np.stack([curves.lag_attention(lag) for lag in range(1, curves.law.model.context + 1)], axis=2), 4),
     }
     if item.levels:
         found["levels"] = rounded(curves.levels.losses)
         found["kl_classes"] = rounded([curves.divergences(frame)[1:] for frame in range(curves.frames)])
         found["transitions"] = list(transitions(curves.time, curves.excess, curves.steps))
     return found
-
-
-def by_lag(curves: LagCurves) -> np.ndarray:
-    """Attention of each head on each lag 1, 2, .., mean over targets and contexts (frames, H, lags); lags all targets see."""
-    return np.stack([curves.lag_attention(lag) for lag in range(1, curves.law.model.context + 1)], axis=2)
 
 
 def rounded(values: Any, digits: int = 5) -> Any:

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,26 @@ class GroupMass:
     @abstractmethod
     def mass(self) -> np.ndarray:
         """Attention of each head on each group (frames, H, k) [ISA:mass]."""
+
+    @cached_property
+    def values(self) -> np.ndarray | None:
+        """What each head adds to the output for what it sees (frames, H, ...); None where that is no matrix."""
+        return None
+
+    @cached_property
+    def parts(self) -> np.ndarray | None:
+        """What each head adds to `learned` (frames, H, k); None where that is not known."""
+        return None
+
+    @property
+    def learned(self) -> np.ndarray | None:
+        """The share of each true map that the heads have learned (frames, k): 1 where they agree [ISA:order]."""
+        return None if self.parts is None else self.parts.sum(axis=1)
+
+    @cached_property
+    def value_agreement(self) -> np.ndarray | None:
+        """Mean cosine between the values of two heads (frames,), nan while those of a head are zero."""
+        return None if self.values is None else agreement(self.values.reshape(*self.values.shape[:2], -1))
 
     @cached_property
     def contrast(self) -> np.ndarray:
@@ -189,11 +210,6 @@ class LagCurves(GroupMass):
         return None if found[0] is None else np.array(found)
 
     @cached_property
-    def value_agreement(self) -> np.ndarray | None:
-        """Mean cosine between the values of two heads (frames,), nan while a head has none; None where that is no matrix."""
-        return None if self.values is None else agreement(self.values.reshape(*self.values.shape[:2], -1))
-
-    @cached_property
     def alignment(self) -> np.ndarray | None:
         """<V_h, A_i>/|A_i| (frames, H, k), V_h from token to logits; None where that is no matrix [ISA:alignment]."""
         if self.values is None:
@@ -203,18 +219,13 @@ class LagCurves(GroupMass):
         units = features / np.linalg.norm(features, axis=(1, 2), keepdims=True)
         return np.einsum("fhyx,iyx->fhi", self.values, units)
 
-    @property
-    def learned(self) -> np.ndarray | None:
-        """<M_i, w_i x beta_i A_i> / |w_i x beta_i A_i|^2 (frames, k): 1 where the map of group i is the true one [ISA:order].
+    @cached_property
+    def parts(self) -> np.ndarray | None:
+        """What each head adds to <M_i, w_i x beta_i A_i> / |w_i x beta_i A_i|^2 (frames, H, k).
 
         M_il = sum_h s_h(t - l) V_h, mean over targets, is what a token at lag l adds to the scores. None for models whose
         attention depends on the tokens.
         """
-        return None if self.parts is None else self.parts.sum(axis=1)
-
-    @cached_property
-    def parts(self) -> np.ndarray | None:
-        """What each head adds to `learned` (frames, H, k)."""
         model, process = self.law.model, self.law.process
         if not isinstance(model, PositionalHeads):
             return None
@@ -290,11 +301,16 @@ def lag_curves(run: Run, compared: int = LIMITS.compared) -> LagCurves:
         >>> ss.lag_curves(trained).attention.shape[:2]  # frames, heads
         (6, 2)
     """
-    law = rebuilt(run.spec["field"])
-    if not isinstance(law, LaggedLoss):
-        known = "HeadsLoss, ContentLoss or TransformerLoss"
-        raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
+    law = law_of(run, LaggedLoss, "HeadsLoss, ContentLoss or TransformerLoss")
     return LagCurves(run.time, dict(run.params), law, compared)
+
+
+def law_of(run: Run, kinds: Any, named: str) -> Any:
+    """The law of a run, rebuilt, if it is one of some kinds."""
+    law = rebuilt(run.spec["field"])
+    if not isinstance(law, kinds):
+        raise InputError(f"expected a run of {named}, got one of {run.spec['field']['type']}")
+    return law
 
 
 @dataclass(frozen=True)
@@ -326,17 +342,13 @@ class HeadCurves(GroupMass):
     @property
     def forms(self) -> RegressionForms:
         """The closed forms of this model and law."""
-        return RegressionForms(self.model.gains, self.model.positions, self.model.heads * self.model.copies, self.mirror)
+        model = self.model.reduced if isinstance(self.model, RegressionTransformer) else self.model
+        return model.forms(self.mirror)
 
     @cached_property
     def parts(self) -> np.ndarray:
-        """What each head adds to `learned` (frames, H, k)."""
+        """What each head adds to <P e_{p_i}, f_i> / g_i (frames, H, k)."""
         return self.model.copies * self.model.reduce(self.params)["V"] * self.mass / np.array(self.model.gains)
-
-    @property
-    def learned(self) -> np.ndarray:
-        """<P e_{p_i}, f_i> / g_i (frames, k): 1 where feature i is fitted [ISA:order]."""
-        return self.parts.sum(axis=1)
 
     @cached_property
     def mass(self) -> np.ndarray:
@@ -349,10 +361,8 @@ class HeadCurves(GroupMass):
         return agreement(self.attention)
 
     @cached_property
-    def value_agreement(self) -> np.ndarray:
-        """Mean cosine between the values V of two heads (frames,); nan while the values of a head are zero."""
-        values = self.params["V"]
-        return agreement(values.reshape(*values.shape[:2], -1))
+    def values(self) -> np.ndarray:
+        return self.params["V"]
 
     @cached_property
     def invariant(self) -> np.ndarray:
@@ -375,9 +385,6 @@ def head_curves(run: Run) -> HeadCurves:
         >>> len(ss.head_curves(flow).time)
         400
     """
-    law = rebuilt(run.spec["field"])
-    if not isinstance(law, Regression | RegressionSampled):
-        known = "RegressionLoss, MirrorFlow or RegressionSampled"
-        raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
+    law = law_of(run, Regression | RegressionSampled, "RegressionLoss, MirrorFlow or RegressionSampled")
     mirror = isinstance(law, Regression) and law.mirror
     return HeadCurves(run.time, dict(run.params), law.model, mirror)

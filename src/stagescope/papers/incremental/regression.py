@@ -230,6 +230,10 @@ class RegressionHeads(Described):
         target[np.arange(len(self.gains)), self.at] = self.gains
         return target
 
+    def forms(self, mirror: bool) -> RegressionForms:
+        """The closed forms, under the mirror law or the exact gradient."""
+        return RegressionForms(self.gains, self.positions, self.heads * self.copies, mirror)
+
     def symmetric(self) -> "RegressionHeads":
         """One head for all: the exact motion of this model from equal heads, which rounding cannot split [ISA:symmetric]."""
         return self.model_copy(update={"heads": 1, "copies": self.heads * self.copies})
@@ -287,7 +291,7 @@ class Regression(OfModel, Described):
     @property
     def forms(self) -> RegressionForms:
         """The closed forms of this model and law."""
-        return RegressionForms(self.model.gains, self.model.positions, self.model.heads * self.model.copies, self.mirror)
+        return self.model.forms(self.mirror)
 
     @property
     def data(self) -> Any:

@@ -211,10 +211,16 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     eta = wanted_eta(size)
     blocks = {"a": mean[: model.positions], "V": mean[model.positions :]}
     path = EqualHeadsPath(law, blocks, until)
-    if model.heads == 1 or size == 0:
-        return _alone(path, forms, eta)
-    found = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
     middles = (forms.levels[:-1] + forms.levels[1:]) / 2
+    if model.heads == 1 or size == 0:  # heads that are equal stay so: the path ends on plateau 1
+        next((place for place in path if path.loss(place.point) < middles[0]), None)
+        curve = path.equal_curve(path.known)
+        first = transitions(*curve, forms.levels)[0]
+        why = "there is one head" if model.heads == 1 else "heads start exactly equal and stay so"
+        events = {"t1": of_two_sizes(first, first, f"it does not come by t={until:g}")}
+        events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(middles))}
+        return _saddle_path(events, curve, None, forms, eta, curve[0], {})
+    found = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
     curves = [_curve(path, each, middles[forms.reachable - 1]) for each in found]
     coarse, fine = (transitions(*curve, forms.levels) for curve in curves)
     why = f"it does not come by t={until:g}" if found[1] else f"heads have not parted by t={until:g}"
@@ -232,20 +238,6 @@ def _curve(path: EqualHeadsPath, found: Parted | None, level: float) -> tuple[np
     if found is not None:
         return path.curve(found, level)
     return np.array([place.t for place in path.known]), np.array([path.loss(place.point) for place in path.known])
-
-
-def _alone(path: EqualHeadsPath, forms: RegressionForms, eta: float) -> SaddlePath:
-    """Heads that are equal stay so: the path ends on plateau 1."""
-    level = float(forms.levels[0] + forms.levels[1]) / 2
-    for place in path:
-        if path.loss(place.point) < level:
-            break
-    time, loss = path.equal_curve(path.known)
-    first = transitions(time, loss, forms.levels)[0]
-    why = "there is one head" if path.law.model.heads == 1 else "heads start exactly equal and stay so"
-    events = {"t1": of_two_sizes(first, first, f"it does not come by t={path.until:g}")}
-    events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(forms.gains))}
-    return _saddle_path(events, (time, loss), None, forms, eta, time, {})
 
 
 def _saddle_path(

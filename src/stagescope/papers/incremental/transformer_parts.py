@@ -31,16 +31,6 @@ from stagescope.params import Params
 Blocks = dict[str, np.ndarray]
 
 
-def added_places(model: Transformer, params: Params) -> np.ndarray:
-    """What is added to the tokens (positions, width)."""
-    return params["P"] if model.places == "learned" else model.fixed_places.astype(params["E"].dtype)
-
-
-def inputs(model: Transformer, params: Params) -> np.ndarray:
-    """What enters the first layer, by pair (positions x vocab, width), ordered by position, then token."""
-    return (added_places(model, params)[:, None] + params["E"]).reshape(-1, model.width)
-
-
 def turn(model: Transformer, block: np.ndarray, rows: np.ndarray, back: bool = False) -> None:
     """Turn queries or keys (..., rows, inner) by their positions, in place; only where positions are rotary."""
     if model.places != "rotary":

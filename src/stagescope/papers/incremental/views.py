@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from stagescope.papers.incremental.observables import GroupMass, HeadCurves, LagCurves, head_curves, lag_curves
+from stagescope.papers.incremental.observables import GroupMass, head_curves, lag_curves
 from stagescope.papers.incremental.students import PositionalHeads
 from stagescope.papers.reading import Reading
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
@@ -36,16 +36,16 @@ def mass_view(found: GroupMass, groups: Sequence[str], what: str, frames: np.nda
     return curves("mass", "Attention of each head on each group", about, "attention", made, frames=frames)
 
 
-def agreement_view(found: LagCurves | HeadCurves, frames: np.ndarray | None) -> View:
-    """Agreement of heads, and how far they divide the groups."""
-    made = [Curve("agreement of attention", found.agreement)]
+GROUPS = """Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to groups. Contrast: \
+the same after subtracting the mean over heads. Heads compete while they agree and cooperate once they divide the groups."""
+
+
+def agreement_view(found: GroupMass, alike: np.ndarray, about: str = GROUPS, frames: np.ndarray | None = None) -> View:
+    """Agreement of heads, that of their attention given, and how far they divide the groups."""
+    made = [Curve("agreement of attention", alike)]
     if found.value_agreement is not None:
         made.append(Curve("agreement of values", found.value_agreement))
     made += [Curve("specialisation", found.specialisation), Curve("contrast", found.contrast)]
-    about = (
-        "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to groups. Contrast: the "
-        "same after subtracting the mean over heads. Heads compete while they agree and cooperate once they divide the groups."
-    )
     return curves("heads", "Agreement and specialisation of heads", about, "", made, frames=frames)
 
 
@@ -163,7 +163,7 @@ def lag_views(reading: Reading) -> list[Maker]:
         attention,
         by_lag,
         partial(mass_view, found, groups, f"the lags of each group ({listed})", frames),
-        partial(agreement_view, found, frames),
+        partial(agreement_view, found, found.agreement, frames=frames),
         lambda: None if found.learned is None else learned_view(found.learned, groups, frames),
         entropy,
         alignment,
@@ -241,7 +241,7 @@ def regression_views(reading: Reading) -> list[Maker]:
         loss,
         attention,
         partial(mass_view, found, groups, "the positions of the features", frames),
-        partial(agreement_view, found, frames),
+        partial(agreement_view, found, found.agreement, frames=frames),
         lambda: learned_view(found.learned, groups, frames),
         head_values,
         partial(heads_in_plane, values, frames),

@@ -11,11 +11,9 @@ from stagescope.corpora.vocabulary import tally
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.detect.stage import Event, Stage, Stages
-from stagescope.errors import InputError
 from stagescope.papers.incremental.limits import LIMITS
-from stagescope.papers.incremental.observables import GroupMass
+from stagescope.papers.incremental.observables import GroupMass, law_of
 from stagescope.papers.incremental.text.loss import LagInformation, TextHeads, lag_information
-from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
 
@@ -72,10 +70,7 @@ class TextLagCurves(GroupMass):
 
 def text_lag_curves(run: Run) -> TextLagCurves:
     """The curves of a run of TextHeads."""
-    law = rebuilt(run.spec["field"])
-    if not isinstance(law, TextHeads):
-        raise InputError(f"expected a run of TextHeads, got one of {run.spec['field']['type']}")
-    return TextLagCurves(run.time, run.series["loss"], dict(run.params), law)
+    return TextLagCurves(run.time, run.series["loss"], dict(run.params), law_of(run, TextHeads, "TextHeads"))
 
 
 @dataclass(frozen=True)
