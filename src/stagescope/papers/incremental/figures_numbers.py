@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.events import first_crossing
-from stagescope.detect.levels import transitions
-from stagescope.detect.transitions import transitions as any_transitions
+from stagescope.detect.transitions import transitions
 from stagescope.errors import InputError
 from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.published import published
@@ -124,7 +123,6 @@ def measured(item: Trial) -> Panel:
         "excess": rounded(curves.excess),
         "loss": rounded(curves.excess + bayes),
         "kl_teachers": rounded([curves.truncated_divergences(frame)[1:] for frame in range(curves.frames)]),
-        "agreement": rounded(curves.agreement),
         "mass": rounded(curves.mass),
         # of each head on each lag 1, 2, .. that all targets see, mean over targets and contexts
         "lags": rounded(np.stack([curves.lag_attention(lag) for lag in range(1, curves.law.model.context + 1)], axis=2), 4),
@@ -132,7 +130,6 @@ def measured(item: Trial) -> Panel:
     if item.levels:
         found["levels"] = rounded(curves.levels.losses)
         found["kl_classes"] = rounded([curves.divergences(frame)[1:] for frame in range(curves.frames)])
-        found["transitions"] = list(transitions(curves.time, curves.excess, curves.steps))
     return found
 
 
@@ -229,8 +226,7 @@ def inits_and_ratios(progress: Progress) -> Numbers:
     right = {ratio: _family(drawn, _numbered(read[ratio])) for ratio, drawn in _measured("ratios", progress).items()}
     shown = {"Xavier": left["panels"][left["nearest"]], **noises}
     falls = {name: {"ours": _falls(shown[name]), "published": steps} for name, steps in value("figure-4-crossings").items()}
-    xavier = [_falls(panel) for panel in left["panels"]]
-    return _with_note({"panels": list(noises.values()), "xavier": left, "ratios": right, "falls": falls, "xavier_falls": xavier})
+    return _with_note({"panels": list(noises.values()), "xavier": left, "ratios": right, "falls": falls})
 
 
 def _falls(panel: Panel) -> list[float | None]:
@@ -247,7 +243,6 @@ def _family(drawn: list[Panel], targets: Mapping[int, float]) -> Numbers:
         "panels": drawn,
         "nearest": nearest,
         "compared": compared[nearest],
-        "mean": rounded(values.mean(axis=0), 4),
         "range": rounded([values.min(axis=0), values.max(axis=0)], 4),
         "largest_distance": rounded(farthest, 4),
         "transitions_seen": [len(_transitions(panel)) for panel in drawn],
@@ -356,7 +351,7 @@ def _tops(panel: Panel, moments: Mapping[int, list[int]]) -> Numbers:
 def _transitions(panel: Panel) -> list[float]:
     """Falls of the excess loss, found without knowing any level."""
     step, excess = np.array(panel["step"], dtype=float), np.array(panel["excess"])
-    return [found.t for found in any_transitions(step, excess) if found.amplitude < 0]
+    return [found.t for found in transitions(step, excess) if found.amplitude < 0]
 
 
 def _brief(value: float | None) -> float | None:

@@ -81,16 +81,11 @@ class Known:
 
 @dataclass(frozen=True)
 class RestrictedClass:
-    """One member of F_j: its matrices W (j, d, d), the ridge it was fitted with and whether the fit reached its tolerance."""
+    """One member of F_j: its matrices W (j, d, d), and whether the fit reached its tolerance."""
 
     process: LaggedChain
     matrices: np.ndarray
-    penalty: float = 0.0
     converged: bool = True
-
-    @property
-    def groups(self) -> int:
-        return len(self.matrices)
 
     def scores(self, tokens: np.ndarray, start: int | None = None) -> np.ndarray:
         """sum_{i<=j} W_i sum_l w_il e_{x_{t-l}} (B, T - start, d)."""
@@ -154,8 +149,7 @@ def fit_class(
     if groups == 0:
         return RestrictedClass(process, np.zeros((0, process.vocab, process.vocab)))
     known = Contexts.of(process, tokens, start).known_to(groups)
-    matrices, converged = fit(known, drawn_moments(process, tokens, start)[:groups], penalty)
-    return RestrictedClass(process, matrices, penalty, converged)
+    return RestrictedClass(process, *fit(known, drawn_moments(process, tokens, start)[:groups], penalty))
 
 
 def fit_ridge(
@@ -280,9 +274,7 @@ def _levels(process: LaggedChain, targets: int, pad: int, sequences: int, seed: 
             write_entry(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
     for array in arrays.values():
         array.flags.writeable = False  # the same levels are returned again
-    fits = (
-        RestrictedClass(process, arrays[f"W{j}"], converged=bool(arrays["converged"][j])) for j in range(len(process.groups) + 1)
-    )
+    fits = (RestrictedClass(process, arrays[f"W{j}"], bool(arrays["converged"][j])) for j in range(len(process.groups) + 1))
     return ClassLevels(arrays["losses"], arrays["training"], tuple(fits), exact)
 
 

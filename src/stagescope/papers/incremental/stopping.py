@@ -32,11 +32,6 @@ class Stop:
     decided: int
 
 
-def oracle_stop(validation: np.ndarray) -> Stop:
-    """The frame of least loss to the true law: nobody can follow this rule, and no rule does better."""
-    return Stop(int(np.argmin(validation)), len(validation) - 1)
-
-
 def patient_stop(step: np.ndarray, held: np.ndarray, patience: float) -> Stop:
     """Stop once the held-out loss has had no new least value for `patience` steps; hand back the frame of the least."""
     best = 0
@@ -133,7 +128,7 @@ class Stopping:
 
     def _each(self, frame: int) -> np.ndarray:
         """The held-out loss of every sequence."""
-        model, tokens = self.law.model, self.held_law.all.rows
+        model, tokens = self.law.model, self.held_law.all.by_sequence
         logits = model.logits(self.curves.at(frame), tokens)
         drawn = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
         return -np.mean(drawn[..., 0], axis=1)
@@ -143,7 +138,7 @@ class Stopping:
         """oracle, held-out, adaptive, end."""
         last = len(self.step) - 1
         return {
-            "oracle": oracle_stop(self.validation),
+            "oracle": Stop(int(np.argmin(self.validation)), last),  # nobody can follow this rule, and no rule does better
             "held-out": patient_stop(self.step, self.held, self.patience),
             "adaptive": adaptive_stop(self.step, self.training, self.held, self.difference),
             "end": Stop(last, last),
@@ -163,12 +158,12 @@ class Stopping:
         return int(np.argmin(self.curves.divergences(frame)))
 
     def _judged(self, matrices: np.ndarray) -> float:
-        return self.law.process.soft_loss(self.validation_law.all.rows, matrices, self.law.model.context)
+        return self.law.process.soft_loss(self.validation_law.all.by_sequence, matrices, self.law.model.context)
 
     @cached_property
     def likelihood(self) -> Mapping[float, np.ndarray]:
         """By ridge: validation losses (k+1,) of the members of F_0 .. F_k that fit the training sequences best [ISA:ridge]."""
-        process, start, tokens = self.law.process, self.law.model.context, self.law.all.rows
+        process, start, tokens = self.law.process, self.law.model.context, self.law.all.by_sequence
         classes = len(process.groups) + 1
         found = {ridge: np.full(classes, np.log(process.vocab)) for ridge in LIMITS.ridges}
         contexts, moments = Contexts.of(process, tokens, start), drawn_moments(process, tokens, start)
@@ -186,14 +181,14 @@ class Stopping:
 
     @cached_property
     def _ridge_fits(self) -> list[RestrictedClass]:
-        process, start, tokens = self.law.process, self.law.model.context, self.law.all.rows
+        process, start, tokens = self.law.process, self.law.model.context, self.law.all.by_sequence
         return [fit_ridge(process, tokens, j, start) for j in range(len(process.groups) + 1)]
 
     def ridge_error(self, frame: int, groups: int) -> float:
         """Half the 95 % interval of the validation loss at a frame minus that of the ridge fit of a class, over sequences."""
         model, law = self.law.model, self.validation_law
-        logits = model.logits(self.curves.at(frame), law.all.rows)
-        fitted = log_softmax(self._ridge_fits[groups].scores(law.all.rows, model.context))
+        logits = model.logits(self.curves.at(frame), law.all.by_sequence)
+        fitted = log_softmax(self._ridge_fits[groups].scores(law.all.by_sequence, model.context))
         each = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
         return TWO_SIDED * float(each.std(ddof=1) / np.sqrt(len(each)))
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stagescope.fields.softmax import softmax
 from stagescope.papers.incremental.loss import Found, LaggedLoss, LaggedModel, SequenceLoss, Sequences, broken, check_scale
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.transformer import Transformer
@@ -46,7 +47,7 @@ class PositionalHeads(LaggedModel):
 
     def attention(self, params: Params) -> np.ndarray:
         """softmax(a) over the visible positions (..., H, L, P + L - 1)."""
-        return self.masked_softmax(params["a"])
+        return softmax(np.where(self.visible, params["a"], -np.inf))
 
     def seen(self, params: Params, tokens: np.ndarray) -> np.ndarray:
         return self.attention(params)[None]

@@ -109,10 +109,9 @@ class _Pass:
         self.kept = dict[int, Kept]()
         self.wide = len(self.after[0].arrays.zeros)
         self.d_rows = {name: np.zeros(self.params[name].shape) for name in ("E", "P") if name in params}
-        embedding = self.params["E"]
         self.pairs, self.places = None, self.params["P"] if "P" in params else model.fixed_places.astype(kind)
         if has_table(model, sequences):  # what enters the first layer, by pair, ordered by position, then token
-            inputs = (self.places[:, None] + embedding).reshape(-1, model.width)
+            inputs = (self.places[:, None] + self.params["E"]).reshape(-1, model.width)
             self.pairs = PairHeads(model, self.params, room, *self._centred("pairs", padded(inputs, 1)))
         first = 2 if self.pairs else 1
         self.heads = [RowHeads(model, self.params, i, self.room) for i in range(first, model.layers + 1)]

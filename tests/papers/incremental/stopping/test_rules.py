@@ -5,7 +5,7 @@ import pytest
 
 from stagescope.detect.transitions import transitions
 from stagescope.papers.incremental.limits import LIMITS
-from stagescope.papers.incremental.stopping import Stop, adaptive_stop, looks, oracle_stop, patient_stop
+from stagescope.papers.incremental.stopping import Stop, adaptive_stop, looks, patient_stop
 
 STEP = np.unique(np.concatenate([[0], np.rint(np.geomspace(1, 3000, 300))])).astype(float)
 CENTRES = (20, 500)
@@ -29,10 +29,6 @@ def sure(held):
 def drifting(second_fall):
     """Held-out loss that rises slowly on plateau 1, and falls or rises at the second transition."""
     return staircase(CENTRES, heights=[1.0, second_fall]) + 0.05 * np.maximum(0, np.log(np.maximum(STEP, 1) / 60))
-
-
-def test_oracle_is_the_least():
-    assert oracle_stop(np.array([3.0, 1.0, 2.0])) == Stop(1, 2)
 
 
 @pytest.mark.long
