@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.papers.scan_snap.claims import promised
-from stagescope.papers.scan_snap.evidence import LIMITS, Evidence, long_modified
+from stagescope.papers.scan_snap.companion_options import long_modified
+from stagescope.papers.scan_snap.evidence import LIMITS, Evidence
 from stagescope.papers.scan_snap.stages import LEVELS
 from stagescope.papers.scan_snap.study import STUDY
 from tests.papers.judged import Judged

@@ -8,11 +8,11 @@ from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Predicted, SaddlePath, in_order, unsure
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import Drop, SilentHead, cascade
-from stagescope.papers.linear_icl.evidence import LIMITS, root_mean_square
+from stagescope.papers.linear_icl.evidence import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.published import published
-from stagescope.params import Params
+from stagescope.params import Params, root_mean_square
 
 UNTRIED = 20
 """Fewest drops of a regime from which a 95 % quantile is read: 1/20 of them lies beyond it."""

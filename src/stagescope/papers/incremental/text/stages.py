@@ -14,6 +14,7 @@ from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import GroupMass, law_of
 from stagescope.papers.incremental.text.loss import LagInformation, TextHeads, lag_information
+from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
 
 
@@ -137,13 +138,12 @@ def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stag
     return tuple(made)
 
 
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, eq=False)
+class TextEvidence(Evidence):
     """A run of heads on a text, the importance of its lags, and two levels: the losses of the best predictors that see no lag
     and the first lag alone. `held` is the importance on the held-out part, `gain` the share by which the held-out loss ends
     below that of the frequencies."""
 
-    run: Run
     heads: LagHeads
     information: LagInformation
     levels: np.ndarray
