@@ -12,6 +12,7 @@ import numpy as np
 from stagescope.detect.events import first_crossing
 from stagescope.detect.transitions import transitions
 from stagescope.errors import InputError
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.published import published
 from stagescope.papers.rebuild import ended
@@ -63,7 +64,7 @@ class Trial:
     every: int = 10
     changes: tuple[tuple[str, Any], ...] = ()
     levels: bool = False
-    compared: int = 500
+    compared: int = LIMITS.compared
     reference: bool = True
     seed: int = 0
 
@@ -75,7 +76,7 @@ class Trial:
 
 
 def trial(
-    label: str, preset: str, steps: int, every: int = 10, *, levels: bool = False, compared: int = 500, **changes: Any
+    label: str, preset: str, steps: int, every: int = 10, *, levels: bool = False, compared: int = LIMITS.compared, **changes: Any
 ) -> Trial:
     return Trial(label, preset, steps, every, tuple(sorted(changes.items())), levels, compared)
 
