@@ -15,8 +15,8 @@ def largest_difference(run):
     evidence = reading(run).evidence
     assert evidence.identical
     loss = evidence.run.series.get("loss", evidence.heads.loss)  # the mirror law records no loss
-    together = evidence.spread <= LIMITS.rounding
-    difference = np.abs(loss - np.interp(evidence.run.time, evidence.equal.time, evidence.equal.loss))[together]
+    together, equal = evidence.spread <= LIMITS.rounding, evidence.companion("equal_heads", None)
+    difference = np.abs(loss - np.interp(evidence.run.time, equal.time, equal.loss))[together]
     return float(difference.max() / evidence.steps.sum())
 
 
