@@ -7,15 +7,18 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.levels import plateaus, transitions
-from stagescope.papers.incremental.figures_numbers import tolerance, value
+from stagescope.papers.incremental.figures_numbers import value
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.incremental.reading import IncrementalReading
-from stagescope.papers.incremental.stages import HEADS
 from stagescope.spec import build
+from validation.incremental_figures import tolerance
 
 LADDER = ((31, 41, {}), (32, 42, {}), (33, 43, {}), (34, 44, {"reverse": True, "steps": 1500}))
 """Preset ladder: seed, draw of the features, changes. Reversed, the third transition can come after step 1000."""
 _LEVEL, _FLOW, _OTHER = "computed level", "regression flow", "independent implementation"
+_APART = 0.6
+"""Agreement of heads that share no group: below this for up to three heads of which two are alike (1/3)."""
 
 
 def main() -> bool:
@@ -52,8 +55,8 @@ def _setting_a():
         frames = [int(np.argmin(np.abs(curves.time - plateau.t))) for plateau in found]
         gaps = [(p.loss - p.level) / (curves.steps[p.j - 1] - curves.steps[p.j]) for p in found]
         yield f"{name}: farthest plateau, share of its step", max(gaps, key=abs), -close, close, _LEVEL
-        yield f"{name}: agreement on plateau 1", curves.agreement[frames[0]], HEADS.alike, 1.0, _OTHER
-        yield f"{name}: agreement on the last plateau", curves.agreement[frames[-1]], 0.0, HEADS.apart, _OTHER
+        yield f"{name}: agreement on plateau 1", curves.agreement[frames[0]], LIMITS.alike, 1.0, _OTHER
+        yield f"{name}: agreement on the last plateau", curves.agreement[frames[-1]], 0.0, _APART, _OTHER
         right = sum(int(np.argmin(curves.divergences(frame))) == p.j for frame, p in zip(frames, found, strict=True))
         yield f"{name}: plateaus whose nearest class is their stage", right, 3, 3, "KL(F_j || model)"
         ledger = _verdicts(run)

@@ -15,9 +15,9 @@ from stagescope.detect.levels import transitions
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import LogSpaced
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import dense, head_curves, lag_curves
 from stagescope.papers.incremental.regression import RegressionForms, RegressionHeads, RegressionLoss
-from stagescope.papers.incremental.stages import HEADS
 from stagescope.papers.incremental.study import STUDY
 from stagescope.params import key
 from stagescope.runs.run import Arrays, Run
@@ -259,7 +259,7 @@ def _waiting(seed: int) -> Run:
     run = dense(flow(seed, min))
     curves = head_curves(run)
     first = transitions(curves.time, curves.loss, curves.forms.levels)[0] or 0.0
-    alike = np.flatnonzero(curves.mass_agreement >= HEADS.alike)
+    alike = np.flatnonzero(curves.mass_agreement >= LIMITS.alike)
     during = np.flatnonzero(curves.time >= 0.3 * first)
     during = during[during <= alike[-1]]
     logits, values = np.array(run.params["a"]), np.array(run.params["V"])

@@ -1,7 +1,6 @@
 """Figures of incremental learning: the table, what they cost, what they need, and their numbers and drawings on tiny runs."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,20 +80,22 @@ def test_a_data_folder_without_the_features(monkeypatch, tmp_path):
     path.parent.mkdir()
     np.savez(path, features=np.stack([np.eye(5)] * 3))
     assert reference_features() == path
-    assert TRIALS.minimal.options()["features"] == path
+    (item,) = TRIALS["minimal"]["minimal"]
+    assert item.options()["features"] == path
     monkeypatch.delenv("STAGESCOPE_DATA")
     assert reference_features() is None
-    assert "features" not in TRIALS.minimal.options()
+    assert "features" not in item.options()
 
 
 def test_settings_of_every_figure_are_options_of_the_study(alone):
-    assert len(list(TRIALS)) == 32
-    for item in TRIALS:
+    trials = {item for variants in TRIALS.values() for draws in variants.values() for item in draws}
+    assert len(trials) == 32
+    for item in trials:
         options = study("incremental").configured(item.preset, **item.options())
         assert options.steps % item.every == 0
         assert options.frames == options.steps // item.every + 1
-    for item in (TRIALS.sgd, TRIALS.overlapping["4"], TRIALS.sizes["600"][0]):
-        study("incremental").setup(study("incremental").configured(item.preset, **item.options()), 0)
+    for item in (*TRIALS["sgd"].values(), TRIALS["overlapping"]["4"], TRIALS["sizes"]["600"]):
+        study("incremental").setup(study("incremental").configured(item[0].preset, **item[0].options()), 0)
 
 
 def test_a_panel_adds_up(panel):
@@ -149,17 +150,11 @@ def test_the_nearest_draw_comes_with_the_range_of_all():
 def test_every_figure_of_a_student_is_written(alone, monkeypatch, tmp_path):
     """With tiny runs in place of the real ones: there is no distance, the note says why, and all files are there."""
     one, other = tiny(), tiny("other", init_scale=0.1)
-    alone = dict.fromkeys(("minimal", "online", "one_layer", "two_layers", "reversed", "sgd"), one)
-    small = replace(
-        TRIALS,
-        **alone,
-        weighted=tiny("weighted", spans=(2, 2, 2)),
-        xavier=(one, other),
-        noises=dict.fromkeys(TRIALS.noises, one),
-        ratios=dict.fromkeys(TRIALS.ratios, (one, other)),
-        sizes=dict.fromkeys(TRIALS.sizes, (one, other)),
-        overlapping={"3": one, "4": tiny("4 heads", levels=False, heads=4, stride=1)},
-    )
+    small = {
+        name: {variant: (one, other)[: len(draws)] for variant, draws in variants.items()} for name, variants in TRIALS.items()
+    }
+    small["weighted"] = {"weighted": (tiny("weighted", spans=(2, 2, 2)),)}
+    small["overlapping"] = {"3": (one,), "4": (tiny("4 heads", levels=False, heads=4, stride=1),)}
     monkeypatch.setattr(figures_numbers, "TRIALS", small)
     for name in (name for name in map(str, range(1, 20)) if name != "10"):
         found = FIGURES[name].compute(QUIET)

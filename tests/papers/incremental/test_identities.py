@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.incremental.claims import EQUAL
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.reading import reading
 
 SHORT = {"vocab": 5, "spans": (1, 1), "pad": 1, "sequences": 300, "heads": 2}
@@ -15,8 +15,8 @@ def largest_difference(run):
     evidence = reading(run).evidence
     assert evidence.identical
     loss = evidence.run.series.get("loss", evidence.heads.loss)  # the mirror law records no loss
-    together = evidence.spread <= EQUAL.rounding
-    difference = np.abs(loss - np.interp(evidence.run.time, evidence.equal.time, evidence.equal.loss))[together]
+    together, equal = evidence.spread <= LIMITS.rounding, evidence.companion("equal_heads", None)
+    difference = np.abs(loss - np.interp(evidence.run.time, equal.time, equal.loss))[together]
     return float(difference.max() / evidence.steps.sum())
 
 

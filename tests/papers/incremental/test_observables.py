@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.papers.incremental.levels import class_levels
-from stagescope.papers.incremental.observables import SAMPLES, LagCurves, contrast, specialisation
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.observables import LagCurves, contrast, specialisation
 
 
 def curves(heads=3, targets=4, frames=1, **params):
@@ -99,7 +100,7 @@ def test_attention_by_content_is_a_mean_over_contexts():
     scores = np.zeros((1, 2, 11, 11))
     scores[0, 0, :5, 0] = 500.0
     found = content_curves(W=scores)
-    model, tokens = found.law.model, found.contexts[: SAMPLES.attended]
+    model, tokens = found.law.model, found.contexts[: LIMITS.attended]
     zero = (tokens[:, None, : model.positions] == 0) & model.visible
     share = np.where(zero.any(axis=2, keepdims=True), zero / np.maximum(zero.sum(axis=2, keepdims=True), 1), model.visible)
     expected = (share / share.sum(axis=2, keepdims=True)).mean(axis=0)
@@ -127,7 +128,7 @@ def test_divergence_from_the_truncated_teachers():
     assert truncated[2] == pytest.approx(0.0, abs=1e-9)
     assert truncated[1] > fitted[1] > 0, "a truncated teacher is too sure of itself"
     assert truncated[0] == pytest.approx(fitted[0])
-    assert found.rungs.tolist() == [2]
+    assert found.nearest(0)[0] == 2
 
 
 def test_other_runs_are_refused():
@@ -168,7 +169,7 @@ def test_observables_equal_plain_loops(kind):
     model, process = found.law.model, found.law.process
     features = process.features.stack(len(process.groups), 5)
     for frame in range(3):
-        seen = model.seen(found.at(frame), found.contexts[: SAMPLES.attended])
+        seen = model.seen(found.at(frame), found.contexts[: LIMITS.attended])
         mass = np.zeros((model.heads, len(process.groups)))
         for h in range(model.heads):
             for i, group in enumerate(process.groups):

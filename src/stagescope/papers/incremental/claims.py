@@ -1,6 +1,6 @@
 """Claims about the ladder, the heads and the clock of incremental learning; the claims of all, in the order of the ledger."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,8 @@ from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
 from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, flows
 from stagescope.papers.incremental.companion_options import many_positions, small_logits
-from stagescope.papers.incremental.evidence import LADDER, Curve, Evidence
+from stagescope.papers.incremental.evidence import Curve, Evidence
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
 
 
@@ -32,7 +33,7 @@ def several_heads(evidence: Evidence) -> Regime:
     if len(evidence.task.gains) == 1:
         return not_applicable("there is one group: heads cannot compete or divide groups")
     base = on_the_ladder(evidence)
-    conditions = (base.holds, base.sentence), evidence.alike(LADDER.alike_at_start)
+    conditions = (base.holds, base.sentence), evidence.alike(LIMITS.together)
     return regime_of(*conditions, holds=f"{base.sentence}, heads alike at the start")
 
 
@@ -44,11 +45,6 @@ def parts(evidence: Evidence) -> Regime:
 
 
 SHARE = "of the step"
-
-
-ACQUIRED = 0.5
-"""A feature is acquired if half of the true map is learned at the end: the model then has most of it. The time is that of half
-of what is learned: a class that lacks other features has a smaller map than the true one."""
 
 
 def _plateaus(evidence: Evidence) -> Comparison:
@@ -97,7 +93,7 @@ def _order(evidence: Evidence) -> Comparison:
     if any(event.state == "at the start" for event in when):
         return undecided(f"a feature is there at the start ({shown})", expected, "order")
     if len(known) < 2:
-        few = f"fewer than two features were acquired ({shown}): {most}, {ACQUIRED:g} is needed"
+        few = f"fewer than two features were acquired ({shown}): {most}, {LIMITS.most:g} is needed"
         if evidence.reached > len(known):  # a loss may descend the ladder without the true maps
             few += f"; t_{evidence.reached} was passed nevertheless: other maps can predict as the class does"
         return undecided(few, expected, "order")
@@ -111,7 +107,7 @@ def _order(evidence: Evidence) -> Comparison:
 
 def _acquired(evidence: Evidence, share: np.ndarray) -> Event:
     """When half of what is learned of a feature in the end is learned; under steps, to within their noise."""
-    time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= ACQUIRED else np.inf
+    time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= LIMITS.most else np.inf
     if evidence.heads.smooth:
         return crossing(time, share, level, rising=True)
     found = crossing(time, share, level, rising=True, error=TWO_SIDED * flutter(time, share))
@@ -167,19 +163,6 @@ def _reachable(evidence: Evidence) -> Comparison:
 
 
 ATTENTION = "of the attention, above that on any other group"
-
-
-@dataclass(frozen=True)
-class EqualThresholds:
-    """When heads that started equal are still equal, and how long they must stay."""
-
-    stay: float = 10.0
-    """A stay on plateau 1 needs a run of this many t_1: a decade of time beyond the first transition."""
-    rounding: float = 1e-6
-    """Relative difference of heads up to which they count as equal; only rounding parts them later."""
-
-
-EQUAL = EqualThresholds()
 
 
 def _competition(evidence: Evidence) -> Comparison:
@@ -249,33 +232,20 @@ def _stays(evidence: Evidence) -> Comparison:
     """P3: equal heads never leave plateau 1."""
     first, limit, end = evidence.times[0], evidence.tolerance, evidence.end
     plateau = evidence.rested(1) if evidence.reached else None
-    if first is None or end < EQUAL.stay * first or (plateau is None and evidence.reached == 1):
-        why = f"the run ends before {EQUAL.stay:g} t_1, or does not rest"
+    if first is None or end < LIMITS.decade * first or (plateau is None and evidence.reached == 1):
+        why = f"the run ends before {LIMITS.decade:g} t_1, or does not rest"
         return undecided("t_1 was not reached" if first is None else why, 0.0, limit, SHARE)
     gap = float((evidence.heads.loss[-1] - evidence.levels[1]) / evidence.steps[0])
     error = 0.0 if plateau is None else evidence.gap(plateau)[1]
     reason = f"the last loss is {gap:+.2%} of the step from level 1 at {evidence.run.clock} = {end:.4g}, {end / first:.0f} t_1"
     early = float(np.interp(first, evidence.run.time, evidence.spread))
-    if early <= EQUAL.rounding < float(evidence.spread.max()):
-        parted = first_crossing(evidence.run.time, evidence.spread, EQUAL.rounding, rising=True)
+    if early <= LIMITS.rounding < float(evidence.spread.max()):
+        parted = first_crossing(evidence.run.time, evidence.spread, LIMITS.rounding, rising=True)
         reason += "" if parted is None else f"; rounding parts the heads at {parted:.4g}"
         return Comparison(0.0, gap, limit, None, reason, unit=SHARE)
     return agreement(0.0, gap, evidence.allowed(gap, 1), reason, measured_error=error, unit=SHARE)
 
 
-@dataclass(frozen=True)
-class TimeThresholds:
-    """The regime of the closed form of t_1, and how a run is compared with a flow."""
-
-    first: float = 0.10
-    """Relative tolerance of t_1 (science page, section 3). Its form is used where what it leaves out is at most half of that."""
-    departure: float = 0.1
-    """The model has left the flow when their positions on the ladder differ by this share of a rung."""
-    longer: float = 2.0
-    """The flow is followed for this multiple of the length of the run."""
-
-
-TIMES = TimeThresholds()
 OF_FLOW = "times that of the flow"
 
 
@@ -289,7 +259,7 @@ def departure(model: Curve, flow: Curve) -> float | None:
     """When the positions of model and flow on their ladders first differ by a tenth of a rung; None if never [ISA:clock]."""
     inside = model.time <= flow.time[-1]
     gap = np.abs(rungs(model) - np.interp(model.time, flow.time, rungs(flow)))[inside]
-    return first_crossing(model.time[inside], gap, TIMES.departure, rising=True)
+    return first_crossing(model.time[inside], gap, LIMITS.fair, rising=True)
 
 
 def _many_positions(evidence: Evidence) -> Regime:
@@ -301,14 +271,14 @@ def _many_positions(evidence: Evidence) -> Regime:
         return base
     left = forms.first_error / forms.first_time
     sentence = f"{forms.positions} positions, H/g_1 = {forms.heads / forms.gains[0]:.2g}: the form leaves out {left:.0%} of t_1"
-    if left > TIMES.first / 2:
+    if left > LIMITS.fair / 2:
         return Regime(False, f"{sentence}, more than half of the tolerance")
     return Regime(True, f"{base.sentence}, {sentence}")
 
 
 def _first(evidence: Evidence) -> Comparison:
     """P6: t_1 against its closed form."""
-    forms, event, limit = evidence.task.forms, evidence.heads.crossings[0], TIMES.first
+    forms, event, limit = evidence.task.forms, evidence.heads.crossings[0], LIMITS.fair
     if forms is None or event.time is None or event.low is None:
         return undecided("t_1 was not reached" if forms else "there is no closed form", "-", limit, "t")
     reason = f"t_1 measured/predicted {event.time / forms.first_time:.3f}"
@@ -329,7 +299,7 @@ def _clock(evidence: Evidence) -> Comparison:
     and where only t_1 was reached by heads that can part: t_1 is the time of one head.
     """
     limit, end = evidence.clock.tolerance if evidence.clock else 0.0, evidence.end
-    flow = evidence.companion("regression_flow", TIMES.longer * end)
+    flow = evidence.companion("regression_flow", LIMITS.longer * end)
     model = Curve(evidence.time, evidence.heads.loss, evidence.levels)
     ratios, errors, late, shown, unseen = [], [], False, [], []
     for j, its in enumerate(flow.times, start=1):
@@ -343,7 +313,7 @@ def _clock(evidence: Evidence) -> Comparison:
             shown.append(f"t_{j} above {end / its:.3f}")
         elif mine is not None:
             late = True
-            shown.append(f"t_{j} below {mine / (TIMES.longer * end):.3f}")
+            shown.append(f"t_{j} below {mine / (LIMITS.longer * end):.3f}")
         elif j <= evidence.task.reachable:
             unseen.append((j, its is not None and its <= end))
     left = departure(model, flow)

@@ -9,36 +9,12 @@ from stagescope.claims.comparison import Comparison, Condition, Regime, agreemen
 from stagescope.landscape.spectrum import spectrum
 from stagescope.papers.incremental.companion_options import long_plateau
 from stagescope.papers.incremental.evidence import Evidence
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.regression import noises, wkb_times
 from stagescope.papers.incremental.regression_paths import has_room, head_deviations, parting_times
 
 PER_TIME = "1/t"
 SIMPSON = np.array([1, 4, 1]) / 6
-
-
-@dataclass(frozen=True)
-class EscapeThresholds:
-    """The regimes of the claims about the escape from plateau 1, and their relative tolerances (science page, section 3)."""
-
-    parting: float = 0.15
-    """Of a rate, of the spectrum or in closed form, against the run."""
-    on_plateau: float = 0.1
-    """A run is on plateau 1 once its loss is within this share of the step above the level."""
-    linear: float = 0.03
-    """Heads part linearly up to this relative difference."""
-    rise: float = 10.0
-    """The parting rate is that of the last rise by this factor in the linear range."""
-    growth: float = 30.0
-    """The difference must grow by this factor: modes that do not grow are then at most a third at the start of the rise."""
-    degenerate: float = 0.02
-    """H - 1 rates count as equal within this."""
-    nearly_equal: float = 0.99
-    """Least agreement at the start for rates of the linearisation at equal heads."""
-    logits: float = 0.01
-    """Largest initial noise on the logits for the closed forms; the root mean square of a run may be 1.5 times this."""
-
-
-ESCAPE = EscapeThresholds()
 
 
 def flows(evidence: Evidence) -> Regime:
@@ -50,7 +26,7 @@ def flows(evidence: Evidence) -> Regime:
         (evidence.is_flow, "the run is no flow"),
         (set(evidence.rates.values()) == {1.0}, "the rates of the blocks are not 1"),
         (not np.any(evidence.run.params["V"][0]), "values do not start at zero"),
-        (evidence.sigma <= 1.5 * ESCAPE.logits, f"initial logits have size {evidence.sigma:.1e}, above {ESCAPE.logits:g}"),
+        (evidence.sigma <= 1.5 * LIMITS.logits, f"initial logits have size {evidence.sigma:.1e}, above {LIMITS.logits:g}"),
         holds=f"{'mirror' if forms.mirror else 'exact'} flow from small logits",
     )
 
@@ -84,7 +60,7 @@ def _moving(evidence: Evidence) -> Regime:
         return not_applicable("this run has no flow time, or its model no reduction to one head, to compare rates with")
     if evidence.identical:
         return not_applicable("heads start exactly equal and do not part")
-    conditions = *evidence.assumptions(noisy=False), evidence.alike(ESCAPE.nearly_equal), _room_to_grow(evidence)
+    conditions = *evidence.assumptions(noisy=False), evidence.alike(LIMITS.nearly_equal), _room_to_grow(evidence)
     return regime_of(*conditions, holds="flow time, heads alike at the start")
 
 
@@ -94,14 +70,14 @@ def _rising(evidence: Evidence) -> Regime:
 
 
 def _room_to_grow(evidence: Evidence) -> Condition:
-    begin, most = _arrival(evidence), ESCAPE.linear / ESCAPE.growth
+    begin, most = _arrival(evidence), LIMITS.sharp / LIMITS.growth
     size = 0.0 if begin is None else evidence.spread[begin]
     return size <= most, f"heads differ by {size:.1e} on arrival at plateau 1, above {most:g}: no room to grow"
 
 
 def _arrival(evidence: Evidence) -> int | None:
     """The first frame on plateau 1."""
-    inside = np.flatnonzero(evidence.heads.loss <= evidence.levels[1] + ESCAPE.on_plateau * evidence.steps[0])
+    inside = np.flatnonzero(evidence.heads.loss <= evidence.levels[1] + LIMITS.fair * evidence.steps[0])
     return int(inside[0]) if inside.size else None
 
 
@@ -124,14 +100,14 @@ def rise(evidence: Evidence) -> Rise | None:
     if begin is None or evidence.identical:
         return None
     amplitude, clock = evidence.spread * evidence.size, evidence.time
-    over = np.flatnonzero(evidence.spread[begin:] > ESCAPE.linear)
+    over = np.flatnonzero(evidence.spread[begin:] > LIMITS.sharp)
     last = begin + int(over[0]) - 1 if over.size else len(amplitude) - 1
     if last <= begin:
         return None
     inside = amplitude[begin : last + 1]
-    if inside.min() * ESCAPE.growth > amplitude[last]:
+    if inside.min() * LIMITS.growth > amplitude[last]:
         return None
-    first = begin + int(np.flatnonzero(inside <= amplitude[last] / ESCAPE.rise)[-1])
+    first = begin + int(np.flatnonzero(inside <= amplitude[last] / LIMITS.decade)[-1])
     grown = float(amplitude[last] / amplitude[first])
     return Rise(first, last, float(np.log(grown) / (clock[last] - clock[first])))
 
@@ -140,9 +116,9 @@ def _parting(evidence: Evidence) -> Comparison:
     """The spectrum at equal heads has H - 1 equal fastest modes, and the heads of the run part at their rate."""
     found = rise(evidence)
     if evidence.reached == 0 or found is None:
-        noise = f"the difference of heads does not grow {ESCAPE.growth:g}-fold on plateau 1 while it is small: no growth fit"
+        noise = f"the difference of heads does not grow {LIMITS.growth:g}-fold on plateau 1 while it is small: no growth fit"
         why = "heads start exactly equal" if evidence.identical else noise
-        return undecided("t_1 was not reached" if evidence.reached == 0 else why, "-", ESCAPE.parting)
+        return undecided("t_1 was not reached" if evidence.reached == 0 else why, "-", LIMITS.broad)
     times, equal = found.thirds(evidence.time), evidence.companion("equal_heads", None)
     heads = evidence.task.heads  # the H fastest rates of the spectrum at equal heads
     spectra = [spectrum(evidence.law, equal.at(when), heads, evidence.rates).rates for when in times]
@@ -152,8 +128,8 @@ def _parting(evidence: Evidence) -> Comparison:
     words = f"{parting} equal fastest rates (to {split:.0e})" if parting > 1 else "the fastest rate"
     reason = f"heads part at rate {found.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}; at equal heads {words}"
     reason += f", mean {predicted:.4g}: measured/predicted {off:.3f}"
-    limit = ESCAPE.parting * predicted
-    if split > ESCAPE.degenerate:
+    limit = LIMITS.broad * predicted
+    if split > LIMITS.exact:
         return Comparison(predicted, found.rate, limit, False, f"{reason}; they are not equal", unit=PER_TIME)
     # the mean by the middle rate alone differs from Simpson's by the curvature of the rate, a bound of its error
     error = abs(predicted - float(rates[1, 0]))
@@ -167,8 +143,8 @@ def _form(evidence: Evidence) -> Comparison:
     """
     forms, found = evidence.task.forms, rise(evidence)
     if forms is None or evidence.reached == 0 or found is None:
-        why = "t_1 was not reached" if evidence.reached == 0 else f"heads do not part {ESCAPE.growth:g}-fold on plateau 1"
-        return undecided(why, "-", ESCAPE.parting, PER_TIME)
+        why = "t_1 was not reached" if evidence.reached == 0 else f"heads do not part {LIMITS.growth:g}-fold on plateau 1"
+        return undecided(why, "-", LIMITS.broad, PER_TIME)
     model, times = evidence.law.model, found.thirds(evidence.time)
     frames = [evidence.frame(when) for when in times]
     attention = model.attention({name: evidence.run.params[name][frames] for name in evidence.run.params}).mean(axis=1)
@@ -176,28 +152,11 @@ def _form(evidence: Evidence) -> Comparison:
     predicted, off = float(SIMPSON @ rates), float(SIMPSON @ left)
     reason = f"heads part at rate {found.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}, by the form {predicted:.4g} with"
     reason += f" {off:.1%} of the attention off the first position: measured/predicted {found.rate / predicted:.3f}"
-    limit, error = ESCAPE.parting * predicted, off * predicted
+    limit, error = LIMITS.broad * predicted, off * predicted
     return agreement(predicted, found.rate, limit, reason, predicted_error=error, unit=PER_TIME)
 
 
 COST = "2 flows at other noises, of up to 200 t_2, and one of equal heads"
-
-
-@dataclass(frozen=True)
-class NoiseThresholds:
-    """Relative tolerances of the escape law and WKB (science page, section 3), and the error of a time."""
-
-    slope: float = 0.10
-    """Of the escape slope; how far the limit is reached at finite noise is an error of the prediction."""
-    wkb: float = 0.10
-    """Of t_2 by WKB; an independent implementation had up to .05."""
-    one_path: float = 0.02
-    """Of t_2 from one path of equal heads (science page landscape, section 2: up to .011 at noise .01)."""
-    resolved: float = 0.002
-    """Relative error of a t_2 of the companion flows: 2000 frames over five decades, interpolated."""
-
-
-NOISES = NoiseThresholds()
 
 
 @dataclass(frozen=True)
@@ -235,7 +194,7 @@ def _limit(evidence: Evidence) -> Regime:
         return base
     sigmas, error = noises(evidence.sigma), forms.limit_error(evidence.sigma)
     sentence = f"at noises {sigmas[0]:.2g} to {sigmas[-1]:.2g} the slope is within {error:.0%} of its limit"
-    if error > NOISES.slope / 2:
+    if error > LIMITS.fair / 2:
         return Regime(False, f"{sentence}, more than half of the tolerance")
     return Regime(True, f"{base.sentence}; {sentence}")
 
@@ -248,13 +207,13 @@ def _slope(evidence: Evidence) -> Comparison:
     """P4: sqrt(t_2) against ln(1/sigma), of the run and companion flows."""
     forms, found = evidence.task.forms, escapes(evidence)
     if forms is None or found is None:
-        return undecided(_no_escape(evidence), "-", NOISES.slope, "sqrt(t)")
+        return undecided(_no_escape(evidence), "-", LIMITS.fair, "sqrt(t)")
     off = found.slope / forms.escape_slope
     shown, sizes = ", ".join(f"{when:.4g}" for when in found.when), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
     reason = f"t_2 = {shown} at noise {sizes} on the logits, the run's first: slope measured/predicted {off:.3f}"
-    limit, error = NOISES.slope * forms.escape_slope, forms.limit_error(evidence.sigma) * forms.escape_slope
+    limit, error = LIMITS.fair * forms.escape_slope, forms.limit_error(evidence.sigma) * forms.escape_slope
     span = float(np.ptp(np.log(found.sigmas)))
-    own = NOISES.resolved / 2 * float(np.sqrt(found.when.max())) / span
+    own = LIMITS.resolved / 2 * float(np.sqrt(found.when.max())) / span
     return agreement(forms.escape_slope, found.slope, limit, reason, predicted_error=error, measured_error=own, unit="sqrt(t)")
 
 
@@ -262,15 +221,15 @@ def _wkb(evidence: Evidence) -> Comparison:
     """P5: t_2 at two other noises, calibrated at the run's own."""
     found = escapes(evidence)
     if found is None:
-        return undecided(_no_escape(evidence), 1.0, NOISES.wkb, "t_2")
+        return undecided(_no_escape(evidence), 1.0, LIMITS.fair, "t_2")
     ratios = (found.predicted / found.when)[1:]
     if not np.isfinite(ratios).all():
-        return undecided("the companion run of equal heads ends before the escape", 1.0, NOISES.wkb, "t_2")
+        return undecided("the companion run of equal heads ends before the escape", 1.0, LIMITS.fair, "t_2")
     worst = float(ratios[np.argmax(np.abs(ratios - 1))])
     shown = " and ".join(f"{ratio:.3f}" for ratio in ratios)
     first, *others = (f"{sigma:.2g}" for sigma in found.sigmas)
     reason = f"t_2 predicted/measured {shown} at noise {' and '.join(others)} on the logits, calibrated by the run at {first}"
-    return agreement(1.0, worst, NOISES.wkb, reason, measured_error=NOISES.resolved, unit="t_2")
+    return agreement(1.0, worst, LIMITS.fair, reason, measured_error=LIMITS.resolved, unit="t_2")
 
 
 def _room(evidence: Evidence) -> Regime:
@@ -286,19 +245,19 @@ def _one_path(evidence: Evidence) -> Comparison:
     """t_2 at the run's noise and at two others, all from one path of equal heads that start from uniform attention."""
     found = escapes(evidence)
     if found is None:
-        return undecided(_no_escape(evidence), 1.0, NOISES.one_path, "t_2")
+        return undecided(_no_escape(evidence), 1.0, LIMITS.exact, "t_2")
     _, apart, size = head_deviations(evidence.run.at(0))
     sizes = size + np.log(found.sigmas / found.sigmas[0])
     predicted = parting_times(evidence.law, apart, sizes, 10 * float(found.when.max()))
     if any(each.t is None for each in predicted):
-        return undecided("heads do not part on the path of equal heads", 1.0, NOISES.one_path, "t_2")
+        return undecided("heads do not part on the path of equal heads", 1.0, LIMITS.exact, "t_2")
     ratios = np.array([float(each.t or np.nan) for each in predicted]) / found.when
     worst = int(np.argmax(np.abs(ratios - 1)))
     error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(found.when[worst])
     shown, noise = ", ".join(f"{ratio:.4f}" for ratio in ratios), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
     reason = f"t_2 predicted/measured {shown} at noise {noise} on the logits, from one path of equal heads; no run is used"
-    own = NOISES.resolved
-    return agreement(1.0, float(ratios[worst]), NOISES.one_path, reason, predicted_error=error, measured_error=own, unit="t_2")
+    own = LIMITS.resolved
+    return agreement(1.0, float(ratios[worst]), LIMITS.exact, reason, predicted_error=error, measured_error=own, unit="t_2")
 
 
 ESCAPE_CLAIMS = (

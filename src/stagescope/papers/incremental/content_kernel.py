@@ -12,13 +12,12 @@ double, and so are the sums over sequences, of which single precision adds up no
 import numpy as np
 
 from stagescope.fields.exp_kernel import exp_double
+from stagescope.fields.lanes_kernel import LANES
 from stagescope.kernels import njit
 from stagescope.papers.incremental.positional_kernel import SAFE
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nnan", "nsz"}, "error_model": "numpy"}
 _BLOCK = 64
-_LANES = 16
-"""Numbers that rows are padded to a multiple of."""
 
 
 @njit(**_OPTIONS)
@@ -186,7 +185,7 @@ def content_pass(queries, values, tokens, soft, context, gradient, d_queries, d_
     """
     heads, size, vocab, kind = queries.shape[0], queries.shape[1], values.shape[2], values.dtype
     count, targets, positions = tokens.shape[0], tokens.shape[1] - context, tokens.shape[1] - 1
-    rows, columns, width = (targets + 3) // 4 * 4, (positions + 3) // 4 * 4, (vocab + _LANES - 1) // _LANES * _LANES
+    rows, columns, width = (targets + 3) // 4 * 4, (positions + 3) // 4 * 4, (vocab + LANES - 1) // LANES * LANES
     bound = 0.0
     for h in range(heads):
         bound += 2 * np.abs(values[h]).max()  # attention sums to one, and a row is the sum of two

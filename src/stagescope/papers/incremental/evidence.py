@@ -11,6 +11,7 @@ import numpy as np
 from stagescope.claims.comparison import Condition, Regime, regime_of
 from stagescope.detect.levels import Plateau, no_ladder, noise_near, transitions
 from stagescope.errors import InputError
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.regression import (
     Regression,
     RegressionForms,
@@ -97,25 +98,6 @@ class Clock:
     error: float = 0.0
 
 
-@dataclass(frozen=True)
-class LadderThresholds:
-    """The regime of the ladder of levels, and the tolerances of its claims."""
-
-    sharp: float = 0.03
-    """Tolerance in shares of a step for flows and gradient steps on single lags: an independent implementation had 2.1 %."""
-    broad: float = 0.15
-    """The same for Adam and for spans of lags, where plateaus are shoulders (science page, section 5)."""
-    before: int = 5
-    """Least number of frames before t_1: a coarser record fakes the first transition."""
-    distinct: float = 1.3
-    """Least ratio of an importance to the next: the smallest above 1 for which the paper shows plateaus (figure 4)."""
-    alike_at_start: float = 0.8
-    """Least agreement at the start for claims about competing heads: heads are more alike than apart. Chosen without a run."""
-
-
-LADDER = LadderThresholds()
-
-
 @dataclass(frozen=True, eq=False)
 class Evidence(BaseEvidence):
     """A run that descends a ladder of levels.
@@ -165,7 +147,7 @@ class Evidence(BaseEvidence):
     @property
     def tolerance(self) -> float:
         """In shares of a step."""
-        return LADDER.sharp if self.gradient and self.task.span == 1 else LADDER.broad
+        return LIMITS.sharp if self.gradient and self.task.span == 1 else LIMITS.broad
 
     def rested(self, j: int) -> Plateau | None:
         """Plateau j if the run has left it or rests on it: the loss then moves by at most the tolerance in a doubling of t.
@@ -209,7 +191,8 @@ class Evidence(BaseEvidence):
         """The largest change of shares (frames, H, k) to the frames a tenth of ln t away, and their sampling error."""
         time = self.time
         near = np.abs(np.log(np.maximum(time, 1e-300)) - np.log(max(time[frame], 1e-300))) <= 0.1
-        sampled = 0.02 if self.run.type.endswith(("ContentLoss", "TransformerLoss")) else 0.0  # two standard errors of SAMPLES
+        # two standard errors of attention over LIMITS.attended sequences
+        sampled = 0.02 if self.run.type.endswith(("ContentLoss", "TransformerLoss")) else 0.0
         return float(np.hypot(np.max(np.abs(mass[near] - mass[frame]), initial=0.0), sampled))
 
     def fall(self, plateau: Plateau) -> float:
@@ -267,8 +250,8 @@ class Evidence(BaseEvidence):
         return (
             (task.disjoint, "groups of lags overlap"),
             (
-                min(ratios, default=np.inf) >= LADDER.distinct,
-                f"an importance is less than {LADDER.distinct:g} times the next",
+                min(ratios, default=np.inf) >= LIMITS.distinct,
+                f"an importance is less than {LIMITS.distinct:g} times the next",
             ),
             (task.span == 1 or not self.gradient, "under gradient steps heads divide the lags inside a span"),
             (
@@ -284,7 +267,7 @@ class Evidence(BaseEvidence):
                 "fewer heads than groups of several lags: a head can serve lags of two groups, which no class does",
             ),
             (task.fitted, "the fit of a level did not reach its tolerance"),
-            (before >= LADDER.before, f"{before} frames before t_1; at least {LADDER.before} are needed"),
+            (before >= LIMITS.before, f"{before} frames before t_1; at least {LIMITS.before} are needed"),
         )
 
     def alike(self, least: float) -> Condition:
@@ -301,7 +284,7 @@ class Evidence(BaseEvidence):
         if gap >= 0:
             return self.tolerance
         after = self.tolerance * float(self.steps[j] / self.steps[j - 1]) if j < len(self.steps) else np.inf
-        return min(self.tolerance, LADDER.sharp, after)
+        return min(self.tolerance, LIMITS.sharp, after)
 
     @property
     def config(self) -> Mapping[str, Any] | None:
@@ -311,22 +294,6 @@ class Evidence(BaseEvidence):
 
 def _norms(blocks: list[np.ndarray]) -> np.ndarray:
     return np.sqrt(np.sum([np.sum(np.square(block.reshape(len(block), -1)), axis=1) for block in blocks], axis=0))
-
-
-@dataclass(frozen=True)
-class ClockThresholds:
-    """The regime of the clock [ISA:clock], and its tolerances."""
-
-    skew: float = 0.02
-    """Largest cosine between two features, or between a feature and a matrix of equal rows or columns."""
-    sampled: float = 0.05
-    """Tolerance of t_j for batches of contexts against their mean; an independent implementation had .014."""
-    softmax: float = 0.15
-    """Tolerance of t_j for the cross-entropy; an independent implementation had .08 to .13. The average of softmax is linear in
-    centred logits up to their square, which is the relative error of the flow's times."""
-
-
-CLOCK = ClockThresholds()
 
 
 def clock(run: Run) -> Clock | None:
@@ -339,7 +306,7 @@ def clock(run: Run) -> Clock | None:
         (not np.any(run.params["V"][0]), "values do not start at zero"),
     ]
     if isinstance(law, RegressionSampled):
-        return Clock(regime_of(*kinds, holds="squared loss of sampled contexts"), CLOCK.sampled)
+        return Clock(regime_of(*kinds, holds="squared loss of sampled contexts"), LIMITS.sampled)
     if law.model.targets > 1 or any(len(group) > 1 for group in law.process.groups) or not law.process.disjoint:
         return None
     # root mean square of the true logits for uniform tokens: sqrt(sum_i |beta_i A_i|^2)/d
@@ -352,9 +319,12 @@ def clock(run: Run) -> Clock | None:
     skew = float(max(overlaps.max(), *(mean.max() for mean in means)))
     kinds += [
         (
-            size**2 <= CLOCK.softmax / 2,
+            size**2 <= LIMITS.broad / 2,
             f"the root mean square of the true logits is {size:.2f}; its square, the error of the clock, is too large",
         ),
-        (skew <= CLOCK.skew, f"features are not centred and orthogonal: the largest cosine is {skew:.2g}, above {CLOCK.skew:g}"),
+        (
+            skew <= LIMITS.exact,
+            f"features are not centred and orthogonal: the largest cosine is {skew:.2g}, above {LIMITS.exact:g}",
+        ),
     ]
-    return Clock(regime_of(*kinds, holds=f"small true logits, root mean square {size:.2f}"), CLOCK.softmax, size**2)
+    return Clock(regime_of(*kinds, holds=f"small true logits, root mean square {size:.2f}"), LIMITS.broad, size**2)

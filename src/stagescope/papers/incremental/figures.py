@@ -1,4 +1,4 @@
-"""The figures of incremental learning of sparse attention (arXiv 2602.19143): the paper's nineteen, and four of our own.
+"""The figures of incremental learning of sparse attention (arXiv 2602.19143): the paper's nineteen, and one of our own.
 
 Figures that show one run (2 and 3, 6 and 7, ...) share it. Which of a pair shows losses and which attention was not published
 with the numbers: it is our choice.

@@ -35,21 +35,20 @@ def attention_of_last(numbers: Numbers) -> Drawing:
 
 def inits_and_ratios(numbers: Numbers) -> Drawing:
     drawing, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.0), layout="constrained", sharey=True)
-    _family(left, numbers["xavier"], COLORS[0], "Xavier", numbers["comparable"])
-    for panel, color in zip(numbers["panels"], (COLORS[1], COLORS[2], COLORS[3], COLORS[4]), strict=False):
+    _family(left, numbers, numbers["xavier"], COLORS[0], "Xavier")
+    for panel, color in zip(numbers["panels"], COLORS[1:5], strict=False):
         left.plot(panel["step"], panel["excess"], color=color, label=panel["label"], lw=1.4)
     for (ratio, family), color in zip(numbers["ratios"].items(), (COLORS[5], COLORS[4], COLORS[2]), strict=False):
-        _family(right, family, color, f"ratio {ratio}", numbers["comparable"])
+        _family(right, numbers, family, color, f"ratio {ratio}")
     left.set(title="initial queries", ylabel="loss above Bayes (nats)", ylim=(0, 2))
     right.set(title="ratio of importances, Xavier")
     for axis in (left, right):
         _steps(axis)
-        _published_label(axis, numbers["comparable"])
         axis.legend(loc="upper right")
     return _headline(drawing, numbers, "bands: draws of the initial queries; lines: the draw nearest to the published curve")
 
 
-def _family(axis: Any, family: Numbers, color: str, label: str, comparable: bool) -> None:
+def _family(axis: Any, numbers: Numbers, family: Numbers, color: str, label: str) -> None:
     """The nearest run, and the band of all."""
     end = min(panel["step"][-1] for panel in family["panels"])
     grid = np.arange(0, end + 1, 5)
@@ -57,8 +56,7 @@ def _family(axis: Any, family: Numbers, color: str, label: str, comparable: bool
     axis.fill_between(grid, values.min(axis=0), values.max(axis=0), color=color, alpha=0.18, lw=0)
     shown = family["panels"][family["nearest"]]
     axis.plot(shown["step"], shown["excess"], color=color, label=label)
-    if comparable:
-        axis.plot(family["compared"]["step"], family["compared"]["published"], **OPEN, mec=color)
+    _published(axis, numbers, family["compared"]["step"], family["compared"]["published"], color)
 
 
 def sizes(numbers: Numbers) -> Drawing:
@@ -67,12 +65,10 @@ def sizes(numbers: Numbers) -> Drawing:
         label = f"{panel['label']}: best {best['excess']:.2f} at {best['step']}, class {best['nearest'][0]}"
         axis.plot(panel["step"], panel["excess"], color=color, label=label)
         axis.plot(best["step"], best["excess"], marker="o", color=color, ms=5, zorder=5)
-        if numbers["comparable"]:
-            step = best["published_step"] if best["published_step"] is not None else panel["step"][-1]
-            axis.plot(step, best["published_excess"], **OPEN, mec=color)
+        step = best["published_step"] if best["published_step"] is not None else panel["step"][-1]
+        _published(axis, numbers, step, best["published_excess"], color, "published best moment")
     axis.set(ylabel="loss above Bayes (nats)", ylim=(0, 2.6), title="training sequences")
     _steps(axis)
-    _published_label(axis, numbers["comparable"], "published best moment")
     axis.legend(loc="upper right", fontsize=7.5)
     return _headline(drawing, numbers)
 
@@ -82,9 +78,8 @@ def overlapping(numbers: Numbers) -> Drawing:
     for panel, color in zip(numbers["panels"], COLORS, strict=False):
         axes[0].plot(panel["step"], panel["loss"], color=color, label=panel["label"])
     _level(axes[0], numbers["panels"][0]["bayes"], "Bayes")
-    if numbers["comparable"]:
-        row = next(iter(numbers["compared"].values()))
-        axes[0].plot(row["step"], row["published"], **OPEN, mec=DARK, label="published")
+    row = next(iter(numbers["compared"].values()))
+    _published(axes[0], numbers, row["step"], row["published"])
     axes[0].set(ylabel="loss (nats)", title="loss", ylim=(0, 2.2))
     _steps(axes[0])
     axes[0].legend()
@@ -96,11 +91,12 @@ def overlapping(numbers: Numbers) -> Drawing:
 def _loss(axis: Any, numbers: Numbers) -> None:
     panel, compared = numbers["panels"][0], numbers["compared"].get("loss")
     axis.plot(panel["step"], panel["loss"], color=COLORS[0], label="loss to the true law")
-    if compared is not None and numbers["comparable"]:
-        axis.plot(compared["step"], compared["published"], **OPEN, mec=COLORS[0], label="published")
-    lines = panel.get("levels") or [panel["bayes"]]
-    names = [f"$l_{j}$" for j in range(len(lines))] if "levels" in panel else ["Bayes"]
-    for name, level in list(zip(names, lines, strict=True))[1 if len(lines) > 1 else 0 :]:
+    if compared is not None:
+        _published(axis, numbers, compared["step"], compared["published"], COLORS[0])
+    levels = (
+        {f"$l_{j}$": level for j, level in enumerate(panel["levels"]) if j} if "levels" in panel else {"Bayes": panel["bayes"]}
+    )
+    for name, level in levels.items():
         _level(axis, level, name)
     axis.set(ylabel="loss (nats)", title=panel["label"], ylim=(0, 2.4))
     _steps(axis)
@@ -109,16 +105,15 @@ def _loss(axis: Any, numbers: Numbers) -> None:
 
 def _divergence(axis: Any, numbers: Numbers) -> None:
     kind = "kl_classes" if "kl_classes" in numbers["compared"] else "kl_teachers"
-    panel, compared = numbers["panels"][0], numbers["compared"].get(kind) if numbers["comparable"] else None
+    panel, compared = numbers["panels"][0], numbers["compared"].get(kind)
     curves = np.array(panel[kind])
     letter, what = ("F", "best of class") if kind == "kl_classes" else ("T", "truncated teacher")
     for j in range(curves.shape[1]):
         axis.plot(panel["step"], curves[:, j], color=COLORS[j], label=f"${letter}_{j + 1}$")
         if compared is not None:
-            axis.plot(compared["step"], [row[j] for row in compared["published"]], **OPEN, mec=COLORS[j])
+            _published(axis, numbers, compared["step"], [row[j] for row in compared["published"]], COLORS[j])
     axis.set(ylabel=f"KL({what} || model)", title=panel["label"], ylim=(0, 1.3 * float(np.max(curves[len(curves) // 8 :]))))
     _steps(axis)
-    _published_label(axis, compared is not None)
     axis.legend(loc="upper right", ncols=2)
 
 
@@ -181,9 +176,11 @@ def _steps(axis: Any) -> None:
     axis.set(xlabel="step", xlim=(0, None))
 
 
-def _published_label(axis: Any, comparable: bool, text: str = "published") -> None:
-    if comparable:
-        axis.plot([], [], **OPEN, mec=DARK, label=text)
+def _published(axis: Any, numbers: Numbers, step: Any, values: Any, color: str = DARK, label: str = "published") -> None:
+    """Open marks, one of them in the legend; none where the numbers are not comparable."""
+    if numbers["comparable"]:
+        known = label in axis.get_legend_handles_labels()[1]
+        axis.plot(step, values, **OPEN, mec=color, label=None if known else label)
 
 
 def _headline(drawing: Drawing, numbers: Numbers, more: str = "") -> Drawing:
@@ -242,8 +239,6 @@ NAMES = {
     "likelihood": "best likelihood fit, lags told",
     "ridge": "best ridge fit, lags told",
 }
-MOST = 1.15
-"""Curves are shown up to this many times the level l_0: an overfitted loss goes far beyond."""
 
 
 def stopping_rules(numbers: Numbers) -> Drawing:
@@ -253,12 +248,11 @@ def stopping_rules(numbers: Numbers) -> Drawing:
     for axis in axes[0, len(numbers["panels"]) :]:
         axis.set_visible(False)
     axes[0, 0].set_ylabel("loss (nats)")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    axes[1, 2].axis("off")
+    axes[1, 2].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", title="above")
     _losses(axes[1, 0], numbers)
     _classes(axes[1, 1], numbers)
-    _gains(axes[1, 2], numbers)
-    for axis in axes[1]:
+    for axis in axes[1, :2]:
         axis.set(xscale="log", xlabel="training sequences N")
         axis.xaxis.set_major_locator(FixedLocator([entry["sequences"] for entry in numbers["summary"]]))
         axis.xaxis.set_minor_locator(NullLocator())
@@ -281,7 +275,7 @@ def _stopping_curves(axis: Any, panel: Numbers, levels: list[float]) -> None:
     axis.plot(step, panel["training"], color=GREY, lw=1.1, ls=":", label="training")
     for j, level in enumerate(levels):
         _level(axis, level, f"$l_{j}$")
-    top = MOST * levels[0]
+    top = 1.15 * levels[0]  # an overfitted loss goes far beyond
     for rule, stop in panel["stops"].items():
         beyond = stop["loss"] > top
         height = 0.985 * top if beyond else stop["loss"]
@@ -299,8 +293,7 @@ def _losses(axis: Any, numbers: Numbers) -> None:
     for name, style in STYLES.items():
         means = np.array([entry["loss"][name] for entry in numbers["summary"]], float)
         ranges = np.array([entry["loss_range"][name] for entry in numbers["summary"]], float)
-        thin = {key: value for key, value in style.items() if key != "ms"}
-        axis.plot(sizes, means, **{**thin, "ms": 0.6 * style["ms"], "lw": 1.3}, label=NAMES[name])
+        axis.plot(sizes, means, **{**style, "ms": 0.6 * style["ms"], "lw": 1.3}, label=NAMES[name])
         axis.fill_between(sizes, ranges[:, 0], ranges[:, 1], color=style["color"], alpha=0.12, lw=0)
     axis.axhline(numbers["levels"][-1], color=GREY, lw=0.8, ls="--", zorder=0)
     axis.set(yscale="log", ylabel="loss to the true law (mean, range)", title="what a stop costs (dashed: Bayes)")
@@ -329,22 +322,6 @@ def _classes(axis: Any, numbers: Numbers) -> None:
         axis.axhspan(j - 0.36, j + 0.18, color=GREY, alpha=0.08, lw=0)
     axis.grid(visible=False)
     axis.set(ylabel="class j", yticks=range(classes + 1), ylim=(-0.5, classes + 0.4), title="which class it is (one mark a run)")
-    _legend_below(axis)
-
-
-def _gains(axis: Any, numbers: Numbers) -> None:
-    """What is lost by not stopping where each rule says, above the best frame."""
-    summary = numbers["summary"]
-    sizes = [entry["sequences"] for entry in summary]
-    for rule in ("end", "held-out", "adaptive"):
-        above = [entry["loss"][rule] - entry["loss"]["oracle"] for entry in summary]
-        style = {key: value for key, value in STYLES[rule].items() if key != "ms"}
-        label = "end of run: the stop gain" if rule == "end" else NAMES[rule]
-        axis.plot(sizes, np.maximum(above, 1e-4), **style, ms=4, lw=1.3, label=label)
-    ranges = np.maximum([entry["stop_gain_range"] for entry in summary], 1e-4)
-    axis.fill_between(sizes, ranges[:, 0], ranges[:, 1], color=STYLES["end"]["color"], alpha=0.12, lw=0)
-    title = "what each rule misses (below 1e-4: at 1e-4)"
-    axis.set(yscale="log", ylabel="loss above that of the best frame", ylim=(0.8e-4, 60), title=title)
     _legend_below(axis)
 
 

@@ -1,7 +1,7 @@
 """Numbers of the paper's figures: published values, runs and trials, and the distances between them."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.events import first_crossing
-from stagescope.detect.levels import transitions
-from stagescope.detect.transitions import transitions as any_transitions
+from stagescope.detect.transitions import transitions
 from stagescope.errors import InputError
-from stagescope.papers.incremental.observables import LagCurves, lag_curves
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.published import published
 from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
@@ -29,20 +29,9 @@ def value(name: str) -> Any:
     return REFERENCE[name].value
 
 
-def tolerance(name: str) -> float:
-    """How far ours may be from it and still count as reproduced; infinite where the number is only shown."""
-    found = REFERENCE[name].tolerance
-    return float("inf") if found is None else found
-
-
 def by_step(name: str) -> dict[int, Any]:
     """The values of a curve by step."""
     return _numbered(value(name))
-
-
-def ratios() -> dict[str, dict[int, float]]:
-    """Figure 4 right: the excess loss by ratio of the importances and step."""
-    return {ratio: _numbered(curve) for ratio, curve in value("figure-4-ratios").items()}
 
 
 def middles() -> list[float]:
@@ -75,7 +64,7 @@ class Trial:
     every: int = 10
     changes: tuple[tuple[str, Any], ...] = ()
     levels: bool = False
-    compared: int = 500
+    compared: int = LIMITS.compared
     reference: bool = True
     seed: int = 0
 
@@ -87,7 +76,7 @@ class Trial:
 
 
 def trial(
-    label: str, preset: str, steps: int, every: int = 10, *, levels: bool = False, compared: int = 500, **changes: Any
+    label: str, preset: str, steps: int, every: int = 10, *, levels: bool = False, compared: int = LIMITS.compared, **changes: Any
 ) -> Trial:
     return Trial(label, preset, steps, every, tuple(sorted(changes.items())), levels, compared)
 
@@ -119,13 +108,9 @@ def panels(trials: tuple[Trial, ...], progress: Progress) -> list[Panel]:
 
 
 def measured(item: Trial) -> Panel:
-    """Run a trial and measure it."""
+    """Run a trial and measure it, over its steps: loss, divergences, attention [ISA:truncated] [ISA:levels] [ISA:mass]."""
     run = run_study("incremental", item.preset, seed=item.seed, progress=False, **item.options())
-    return panel(item, lag_curves(ended(run, f"the run of {item.label}"), item.compared))
-
-
-def panel(item: Trial, curves: LagCurves) -> Panel:
-    """Curves of a run over its steps: loss, divergences, attention [ISA:truncated] [ISA:levels] [ISA:mass]."""
+    curves = lag_curves(ended(run, f"the run of {item.label}"), item.compared)
     many = 20000  # sequences for a Bayes loss without fitted levels: its error is about .003
     bayes = curves.levels.bayes if item.levels else curves.law.process.floor(curves.law.model.targets, sequences=many)
     found: Panel = {
@@ -139,20 +124,14 @@ def panel(item: Trial, curves: LagCurves) -> Panel:
         "excess": rounded(curves.excess),
         "loss": rounded(curves.excess + bayes),
         "kl_teachers": rounded([curves.truncated_divergences(frame)[1:] for frame in range(curves.frames)]),
-        "agreement": rounded(curves.agreement),
         "mass": rounded(curves.mass),
-        "lags": rounded(by_lag(curves), 4),
+        # of each head on each lag 1, 2, .. that all targets see, mean over targets and contexts
+        "lags": rounded(np.stack([curves.lag_attention(lag) for lag in range(1, curves.law.model.context + 1)], axis=2), 4),
     }
     if item.levels:
         found["levels"] = rounded(curves.levels.losses)
         found["kl_classes"] = rounded([curves.divergences(frame)[1:] for frame in range(curves.frames)])
-        found["transitions"] = list(transitions(curves.time, curves.excess, curves.steps))
     return found
-
-
-def by_lag(curves: LagCurves) -> np.ndarray:
-    """Attention of each head on each lag 1, 2, .., mean over targets and contexts (frames, H, lags); lags all targets see."""
-    return np.stack([curves.lag_attention(lag) for lag in range(1, curves.law.model.context + 1)], axis=2)
 
 
 def rounded(values: Any, digits: int = 5) -> Any:
@@ -177,32 +156,8 @@ def _xavier(label: str, steps: int, every: int = 10, **changes: Any) -> Trial:
     return trial(label, "content", steps, every, init="xavier", init_scale=1e-3, **changes)
 
 
-@dataclass(frozen=True)
-class Trials:
-    """The runs by figure. Where the step of a transition depends on the initial draw there are several draws."""
-
-    minimal: Trial  # figure 1, and noise 1e-9 of figure 4
-    one_layer: Trial  # figures 2 and 3
-    xavier: tuple[Trial, ...]  # figure 4 left, five draws; the first is also figure 5 at 9000 sequences
-    noises: Mapping[str, Trial]  # figure 4 left
-    ratios: Mapping[str, tuple[Trial, ...]]  # figure 4 right, three draws each
-    sizes: Mapping[str, tuple[Trial, ...]]  # figure 5: few sequences are overfitted, so the best loss depends on the draw
-    online: Trial  # figures 6 and 7
-    reversed: Trial  # figures 8 and 9: the most important span is 2 lags, farthest back; then 4, then 8 nearest
-    two_layers: Trial  # figures 11 and 12
-    weighted: Trial  # figures 13 and 14
-    overlapping: Mapping[str, Trial]  # figures 15 to 17, by number of heads
-    sgd: Trial  # figures 18 and 19
-
-    def __iter__(self) -> Iterator[Trial]:
-        """Every run once."""
-        alone = (self.minimal, self.one_layer, self.online, self.reversed, self.two_layers, self.weighted, self.sgd)
-        named = (*self.noises.values(), *self.overlapping.values())
-        drawn = (item for draws in (*self.ratios.values(), *self.sizes.values()) for item in draws)
-        return iter(dict.fromkeys((*alone, *self.xavier, *named, *drawn)))
-
-
-def _trials() -> Trials:
+def _trials() -> dict[str, dict[str, tuple[Trial, ...]]]:
+    """The runs by figure and variant. Where the step of a transition depends on the initial draw there are several draws."""
     minimal = trial("noise 1e-9", "content", 1000, levels=True, compared=3000)
     online = trial("new sequences at every step", "content", 2000, levels=True, compared=3000, fresh=True)
     xavier = (_xavier("Xavier", 1000, levels=True, init_seed=0), *(_xavier("Xavier", 600, init_seed=i) for i in range(1, 5)))
@@ -212,38 +167,52 @@ def _trials() -> Trials:
         )
         for size, steps in ((600, 200), (2000, 500))
     }
-    return Trials(
-        minimal=minimal,
-        one_layer=trial("one layer", "transformer", 1000),
-        xavier=xavier,
-        noises={
-            "1e-3": trial("noise 1e-3", "content", 1000, levels=True, init_scale=1e-3),
-            "1e-6": trial("noise 1e-6", "content", 1000, levels=True, init_scale=1e-6),
-            "1e-9": minimal,
-            "0": trial("no noise", "content", 1000, levels=True, init_scale=0.0),
-        },
-        ratios={
+    noises = {name: trial(f"noise {name}", "content", 1000, levels=True, init_scale=float(name)) for name in ("1e-3", "1e-6")} | {
+        "1e-9": minimal,
+        "0": trial("no noise", "content", 1000, levels=True, init_scale=0.0),
+    }
+    alone = {
+        "minimal": minimal,  # figure 1, and noise 1e-9 of figure 4
+        "one_layer": trial("one layer", "transformer", 1000),  # figures 2 and 3
+        "online": online,  # figures 6 and 7
+        # figures 8 and 9: the most important span is 2 lags, farthest back; then 4, then 8 nearest
+        "reversed": trial("farthest span first", "transformer", 1000, spans=(2, 4, 8), reverse=True),
+        "two_layers": trial("two layers", "transformer-2", 1000),  # figures 11 and 12
+        "weighted": _xavier("weights .7 .3", 1000, levels=True, compared=3000, span_weights=(0.7, 0.3)),  # figures 13 and 14
+        # figures 18 and 19
+        "sgd": trial("heavy-ball", "transformer", 7000, 50, optimizer="heavy-ball", rate_values=0.2, importance_ratio=2.0),
+    }
+    return {
+        **{name: {name: (item,)} for name, item in alone.items()},
+        "xavier": {"Xavier": xavier},  # figure 4 left, five draws; the first is also figure 5 at 9000 sequences
+        "noises": {name: (item,) for name, item in noises.items()},  # figure 4 left
+        "ratios": {  # figure 4 right, three draws each
             ratio: tuple(_xavier(f"ratio {ratio}", 400, importance_ratio=float(ratio), init_seed=i) for i in range(3))
-            for ratio in ratios()
+            for ratio in value("figure-4-ratios")
         },
-        sizes={**few, "9000": xavier[:1], "online": (online,)},
-        online=online,
-        reversed=trial("farthest span first", "transformer", 1000, spans=(2, 4, 8), reverse=True),
-        two_layers=trial("two layers", "transformer-2", 1000),
-        weighted=_xavier("weights .7 .3", 1000, levels=True, compared=3000, span_weights=(0.7, 0.3)),
-        overlapping={str(heads): _xavier(f"{heads} heads", 1000, stride=2, heads=heads, spans=(4, 4, 4)) for heads in (3, 4)},
-        sgd=trial("heavy-ball", "transformer", 7000, 50, optimizer="heavy-ball", rate_values=0.2, importance_ratio=2.0),
-    )
+        # figure 5: few sequences are overfitted, so the best loss depends on the draw
+        "sizes": {**few, "9000": xavier[:1], "online": (online,)},
+        "overlapping": {  # figures 15 to 17, by number of heads
+            str(heads): (_xavier(f"{heads} heads", 1000, stride=2, heads=heads, spans=(4, 4, 4)),) for heads in (3, 4)
+        },
+    }
 
 
 TRIALS = _trials()
+
+
+def _measured(name: str, progress: Progress) -> dict[str, list[Panel]]:
+    """The panels of a figure's runs, by variant and draw."""
+    trials = TRIALS[name]
+    found = iter(panels(tuple(item for draws in trials.values() for item in draws), progress))
+    return {variant: [next(found) for _ in draws] for variant, draws in trials.items()}
 
 
 def _of_one_run(trial_name: str, targets: Mapping[str, str], more: Callable[[Panel], Numbers]) -> Callable[[Progress], Numbers]:
     """A figure of one run: each curve is compared at the steps of a published one, given by name."""
 
     def numbers(progress: Progress) -> Numbers:
-        found = panels((getattr(TRIALS, trial_name),), progress)[0]
+        ((found,),) = _measured(trial_name, progress).values()
         compared = {name: _compared(found, name, by_step(figure)) for name, figure in targets.items()}
         return _with_note({"panels": [found], "compared": compared, **more(found)})
 
@@ -252,16 +221,13 @@ def _of_one_run(trial_name: str, targets: Mapping[str, str], more: Callable[[Pan
 
 def inits_and_ratios(progress: Progress) -> Numbers:
     """Figure 4: Xavier's range over draws, smaller noise, and ratios of importance."""
-    wanted = (*TRIALS.xavier, *TRIALS.noises.values(), *(item for draws in TRIALS.ratios.values() for item in draws))
-    found = dict(zip(wanted, panels(wanted, progress), strict=True))
-    left = _family([found[item] for item in TRIALS.xavier], by_step("figure-4-xavier"))
-    noises = {name: found[item] for name, item in TRIALS.noises.items()}
-    read = ratios()
-    right = {ratio: _family([found[item] for item in draws], read[ratio]) for ratio, draws in TRIALS.ratios.items()}
+    left = _family(_measured("xavier", progress)["Xavier"], by_step("figure-4-xavier"))
+    noises = {name: panel for name, (panel,) in _measured("noises", progress).items()}
+    read = value("figure-4-ratios")
+    right = {ratio: _family(drawn, _numbered(read[ratio])) for ratio, drawn in _measured("ratios", progress).items()}
     shown = {"Xavier": left["panels"][left["nearest"]], **noises}
     falls = {name: {"ours": _falls(shown[name]), "published": steps} for name, steps in value("figure-4-crossings").items()}
-    xavier = [_falls(panel) for panel in left["panels"]]
-    return _with_note({"panels": list(noises.values()), "xavier": left, "ratios": right, "falls": falls, "xavier_falls": xavier})
+    return _with_note({"panels": list(noises.values()), "xavier": left, "ratios": right, "falls": falls})
 
 
 def _falls(panel: Panel) -> list[float | None]:
@@ -278,7 +244,6 @@ def _family(drawn: list[Panel], targets: Mapping[int, float]) -> Numbers:
         "panels": drawn,
         "nearest": nearest,
         "compared": compared[nearest],
-        "mean": rounded(values.mean(axis=0), 4),
         "range": rounded([values.min(axis=0), values.max(axis=0)], 4),
         "largest_distance": rounded(farthest, 4),
         "transitions_seen": [len(_transitions(panel)) for panel in drawn],
@@ -287,11 +252,9 @@ def _family(drawn: list[Panel], targets: Mapping[int, float]) -> Numbers:
 
 def sizes(progress: Progress) -> Numbers:
     """Figure 5: the best moment of each run, and the class that predicts nearest to the model there; means over draws."""
-    wanted = tuple(item for draws in TRIALS.sizes.values() for item in draws)
-    found = dict(zip(wanted, panels(wanted, progress), strict=True))
-    read = value("figure-5-best")
-    best = {name: _best([found[item] for item in draws], read[name]) for name, draws in TRIALS.sizes.items()}
-    return _with_note({"panels": [found[draws[0]] for draws in TRIALS.sizes.values()], "best": best})
+    found, read = _measured("sizes", progress), value("figure-5-best")
+    best = {name: _best(drawn, read[name]) for name, drawn in found.items()}
+    return _with_note({"panels": [drawn[0] for drawn in found.values()], "best": best})
 
 
 def _best(drawn: list[Panel], read: Numbers) -> Numbers:
@@ -321,13 +284,13 @@ def _weighted(found: Panel) -> Numbers:
 
 def overlapping(progress: Progress) -> Numbers:
     """Figures 15 to 17: attention of each head at the end, by lag, and how much of it lies on lags of the spans."""
-    found = panels(tuple(TRIALS.overlapping.values()), progress)
+    found = _measured("overlapping", progress)
     inside, compared = {}, {}
-    for name, panel in zip(TRIALS.overlapping, found, strict=True):
+    for name, (panel,) in found.items():
         union = sorted({lag for group in panel["groups"] for lag in group})
         inside[name] = rounded(np.array(panel["lags"][-1])[:, [lag - 1 for lag in union]].sum(axis=1), 4)
         compared[f"{name} heads"] = _compared(panel, "loss", by_step("figure-15-loss"))
-    return _with_note({"panels": found, "compared": compared, "mass_on_spans": inside})
+    return _with_note({"panels": [panel for (panel,) in found.values()], "compared": compared, "mass_on_spans": inside})
 
 
 def _nearest(panel: Panel, kind: str, figure: str) -> dict[str, int]:
@@ -389,7 +352,7 @@ def _tops(panel: Panel, moments: Mapping[int, list[int]]) -> Numbers:
 def _transitions(panel: Panel) -> list[float]:
     """Falls of the excess loss, found without knowing any level."""
     step, excess = np.array(panel["step"], dtype=float), np.array(panel["excess"])
-    return [found.t for found in any_transitions(step, excess) if found.amplitude < 0]
+    return [found.t for found in transitions(step, excess) if found.amplitude < 0]
 
 
 def _brief(value: float | None) -> float | None:

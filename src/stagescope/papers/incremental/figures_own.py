@@ -10,8 +10,9 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError, StagescopeError
 from stagescope.papers.incremental.figures_numbers import rounded, value
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import HeadCurves, head_curves
-from stagescope.papers.incremental.stopping import RIDGES, VALIDATION, stopping
+from stagescope.papers.incremental.stopping import stopping
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import companion_run, ended
 from stagescope.papers.registry import run_study
@@ -65,7 +66,7 @@ def _drawn(curves: HeadCurves, seed: int) -> Numbers:
 
 RULES = ("oracle", "held-out", "adaptive", "end")
 CURVES = ("step", "training", "held", "validation")
-SHOWN_RIDGE = f"{RIDGES[1]:g}"
+SHOWN_RIDGE = f"{LIMITS.ridges[1]:g}"
 
 
 def stopping_numbers(table: Any) -> Numbers:
@@ -91,7 +92,7 @@ def stopping_numbers(table: Any) -> Numbers:
         lines = {name: [round(float(value), 5) for value in getattr(again, name)] for name in CURVES}
         stops = {rule: {name: run[f"{name}.{rule}"] for name in ("step", "loss", "class")} for rule in RULES}
         panels.append({"sequences": size, "seed": run["seed"], "stops": stops, **lines})
-    settings = {"preset": table.plan.preset, "validation": VALIDATION, **table.plan.fixed}
+    settings = {"preset": table.plan.preset, "validation": LIMITS.held_out, **table.plan.fixed}
     parts = {"levels": done[0]["levels"], "summary": found, "runs": runs, "panels": panels}
     return {"settings": settings, **parts, "measured": value("early-stopping")}
 
@@ -107,16 +108,12 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _summary(size: int, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
     losses = {name: _known(run[f"loss.{name}"] for run in runs) for name in (*RULES, "likelihood", "ridge")}
-    judged, gains = [run for run in runs if run["not_judged"] is None], [run["gain"] for run in runs]
+    judged = [run for run in runs if run["not_judged"] is None]
     return {
         "sequences": size,
         "runs": len(runs),
         "loss": {name: _mean(found) for name, found in losses.items()},
-        "loss_range": {name: _range(found) for name, found in losses.items()},
-        "stop_gain": _mean(gains),
-        "stop_gain_range": _range(gains),
-        "step": {rule: _mean([run[f"step.{rule}"] for run in runs]) for rule in RULES},
-        "decided": {rule: _mean([run[f"decided.{rule}"] for run in runs]) for rule in RULES},
+        "loss_range": {name: [min(found), max(found)] if found else [None, None] for name, found in losses.items()},
         "class_at_stop": [run["class.oracle"] for run in runs],
         "best_class": [run["best_class"] for run in runs],
         "best_by_ridge": {ridge: [run["best_by_ridge"][ridge] for run in runs] for ridge in runs[0]["best_by_ridge"]},
@@ -135,10 +132,6 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
-
-
-def _range(values: Sequence[float]) -> list[float | None]:
-    return [min(values), max(values)] if values else [None, None]
 
 
 def _by_class(fits: Iterable[Sequence[float | None]]) -> list[float | None]:

@@ -1,24 +1,22 @@
 """The loss levels of the restricted classes, where plateaus should lie, computed for the task at hand [ISA:levels]."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from scipy.optimize import minimize
 
 from stagescope.caches import cache_folder, read_entry, write_entry
 from stagescope.errors import InputError
-from stagescope.fields.softmax import log_sum_exp, softmax
+from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory
 from stagescope.papers.incremental.levels_kernel import log_partition
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.process import LaggedChain, gather_scores
 from stagescope.params import key
-from stagescope.spec import Spec, digest
+from stagescope.spec import digest
 
 PENALTIES = tuple(float(value) for value in np.geomspace(1e-5, 1e-1, 9))
 """Ridges that `fit_ridge` chooses from."""
@@ -83,16 +81,11 @@ class Known:
 
 @dataclass(frozen=True)
 class RestrictedClass:
-    """One member of F_j: its matrices W (j, d, d), the ridge it was fitted with and whether the fit reached its tolerance."""
+    """One member of F_j: its matrices W (j, d, d), and whether the fit reached its tolerance."""
 
     process: LaggedChain
     matrices: np.ndarray
-    penalty: float = 0.0
     converged: bool = True
-
-    @property
-    def groups(self) -> int:
-        return len(self.matrices)
 
     def scores(self, tokens: np.ndarray, start: int | None = None) -> np.ndarray:
         """sum_{i<=j} W_i sum_l w_il e_{x_{t-l}} (B, T - start, d)."""
@@ -156,8 +149,7 @@ def fit_class(
     if groups == 0:
         return RestrictedClass(process, np.zeros((0, process.vocab, process.vocab)))
     known = Contexts.of(process, tokens, start).known_to(groups)
-    matrices, converged = fit(known, drawn_moments(process, tokens, start)[:groups], penalty)
-    return RestrictedClass(process, matrices, penalty, converged)
+    return RestrictedClass(process, *fit(known, drawn_moments(process, tokens, start)[:groups], penalty))
 
 
 def fit_ridge(
@@ -168,7 +160,7 @@ def fit_ridge(
     The last quarter of the sequences is held out. Only the sampled tokens are used.
     """
     _check(process, groups, *penalties)
-    held = max(1, round(0.25 * len(tokens)))
+    held = max(1, round(LIMITS.held * len(tokens)))
     if not penalties or held >= len(tokens):
         raise InputError(f"{len(tokens)} sequences and ridges {penalties}: choosing needs at least 2 sequences and 1 ridge")
     if groups == 0:
@@ -191,23 +183,6 @@ def _check(process: LaggedChain, groups: int, *penalties: float) -> None:
         raise InputError(f"ridge {penalties} must be finite and >= 0")
 
 
-def _file(process: LaggedChain, task: Spec) -> Path | None:
-    """The matrices are part of the name: a seed alone would not notice that features are drawn differently now."""
-    folder = cache_folder("levels")
-    matrices = hashlib.sha256(process.matrices.tobytes()).hexdigest()
-    name = digest({"process": process.describe(), "matrices": matrices, "task": task})
-    return None if folder is None else folder / f"{name}.sealed"
-
-
-def _read_arrays(path: Path) -> dict[str, np.ndarray] | None:
-    """Arrays that were written there, or None."""
-    data = read_entry(path)
-    try:
-        return None if data is None else load(data)
-    except (ValueError, KeyError, SafetensorError):
-        return None
-
-
 PER_FITTED = 4
 """Validation sequences per fitted one: evaluation is cheap, and sequences that fall into a cycle make the mean noisy."""
 
@@ -217,9 +192,8 @@ class ClassLevels:
     """Levels l_0 > l_1 > ... > l_k of the classes F_j of one task; the index is j everywhere [ISA:levels].
 
     `losses` (k+1,): l_j, the least cross-entropy to the true law in F_j, fitted on one sample and evaluated on a larger one.
-    `training` (k+1,): the same on the sample of the fit; between the two lies the error of the fit. `truncated` (k+1,): those
-    of the truncated teachers T_j. `bayes`: that of the true law. `fits` (k+1): the fitted members of the classes. `exact`: all
-    contexts were enumerated and nothing was sampled.
+    `training` (k+1,): the same on the sample of the fit; between the two lies the error of the fit. `fits` (k+1): the
+    fitted members of the classes. `exact`: all contexts were enumerated and nothing was sampled.
 
     Examples:
         >>> levels = ss.class_levels(lagged, targets=1, disk=False)
@@ -229,10 +203,13 @@ class ClassLevels:
 
     losses: np.ndarray
     training: np.ndarray
-    truncated: np.ndarray
-    bayes: float
     fits: tuple[RestrictedClass, ...]
     exact: bool
+
+    @property
+    def bayes(self) -> float:
+        """The loss of the true law."""
+        return float(self.losses[-1])
 
     @property
     def converged(self) -> bool:
@@ -276,9 +253,15 @@ def _levels(process: LaggedChain, targets: int, pad: int, sequences: int, seed: 
     exact = targets == 1 and process.vocab ** len(process.lags) <= sequences
     # raise the version when sampling or fitting changes, so that levels on disk are computed again
     task = {"targets": targets, "pad": pad, "sequences": sequences, "seed": seed, "version": 1}
-    path = _file(process, task) if disk else None
-    arrays = None if path is None else _read_arrays(path)
-    if arrays is None or not _complete(process, arrays):
+    # the matrices are part of the name: a seed alone would not notice that features are drawn differently now
+    matrices = hashlib.sha256(process.matrices.tobytes()).hexdigest()
+    name = digest({"process": process.describe(), "matrices": matrices, "task": task})
+    folder = cache_folder("levels") if disk else None
+    path = None if folder is None else folder / f"{name}.sealed"
+    stored = None if path is None else read_entry(path)
+    if stored is not None:
+        arrays = load(stored)
+    else:
         if exact:
             trained = judged = _all_contexts(process)
         else:
@@ -291,11 +274,8 @@ def _levels(process: LaggedChain, targets: int, pad: int, sequences: int, seed: 
             write_entry(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
     for array in arrays.values():
         array.flags.writeable = False  # the same levels are returned again
-    fits = (
-        RestrictedClass(process, arrays[f"W{j}"], converged=bool(arrays["converged"][j])) for j in range(len(process.groups) + 1)
-    )
-    levels = (arrays[name] for name in ("losses", "training", "truncated"))
-    return ClassLevels(*levels, bayes=float(arrays["losses"][-1]), fits=tuple(fits), exact=exact)
+    fits = (RestrictedClass(process, arrays[f"W{j}"], bool(arrays["converged"][j])) for j in range(len(process.groups) + 1))
+    return ClassLevels(arrays["losses"], arrays["training"], tuple(fits), exact)
 
 
 def _all_contexts(process: LaggedChain) -> Contexts:
@@ -306,34 +286,18 @@ def _all_contexts(process: LaggedChain) -> Contexts:
 
 
 def _fit_levels(process: LaggedChain, trained: Contexts, judged: Contexts) -> dict[str, np.ndarray]:
-    """Losses on both samples, of fits and truncated teachers, and the fits, by the names under which they are stored."""
+    """Losses on both samples, and the fits, by the names under which they are stored."""
     k, truth = len(process.groups), process.matrices
     moments, wanted = true_moments(trained), true_moments(judged)
-    losses, training, truncated = (np.full(k + 1, np.log(process.vocab)) for _ in range(3))
+    losses, training = (np.full(k + 1, np.log(process.vocab)) for _ in range(2))
     converged = np.ones(k + 1)
     found: dict[str, np.ndarray] = {"W0": np.zeros((0, *truth.shape[1:]))}
     for j in range(1, k + 1):  # fits start at .7 of the true terms: about where a class without the other terms ends
         known, unseen = trained.known_to(j), judged.known_to(j)
         matrices, done = (truth, True) if j == k else fit(known, moments[:j], first=0.7 * truth[:j])
         training[j], losses[j] = known.loss(matrices, moments[:j]), unseen.loss(matrices, wanted[:j])
-        truncated[j] = unseen.loss(truth[:j], wanted[:j])
         converged[j], found[f"W{j}"] = done, matrices
-    return {"losses": losses, "training": training, "truncated": truncated, "converged": converged, **found}
-
-
-def _complete(process: LaggedChain, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether stored arrays are the ones that are written here, finite and of the right shapes."""
-    k, d = len(process.groups), process.vocab
-    wanted = {
-        **dict.fromkeys(("losses", "training", "truncated", "converged"), (k + 1,)),
-        **{f"W{j}": (j, d, d) for j in range(k + 1)},
-    }
-    shapes = {name: array.shape for name, array in arrays.items()}
-    return shapes == wanted and all(np.isfinite(array).all() for array in arrays.values())
-
-
-SEQUENCES = 1500
-"""Sequences of the sample: the loss above Bayes is then known to about 2 %."""
+    return {"losses": losses, "training": training, "converged": converged, **found}
 
 
 def uniform_excess(process: LaggedChain, targets: int, pad: int) -> float:
@@ -342,18 +306,12 @@ def uniform_excess(process: LaggedChain, targets: int, pad: int) -> float:
     Values learn this while attention is still uniform. Where it is below level 1 the first plateau is not that of class 1.
     """
     context = process.reach + pad
-    tokens = process.sample(key(0, "uniform attention"), SEQUENCES, targets, pad)[:, : context + 1]
+    tokens = process.sample(key(0, "uniform attention"), LIMITS.uniform, targets, pad)[:, : context + 1]
     true = process.predictive(tokens, context)[:, 0]
+    # one group of all positions: the class of the first group, if it were everywhere
+    known = Known(np.ones((1, context)), tokens[:, :context].astype(np.int32), np.full(len(tokens), 1 / len(tokens)))
     seen = np.zeros((len(tokens), process.vocab))
     np.add.at(seen, (np.arange(len(tokens))[:, None], tokens[:, :context]), 1.0)
-    wanted = true.T @ seen / len(seen)
-
-    def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        matrix = flat.reshape(process.vocab, process.vocab)
-        scores = seen @ matrix.T
-        grad = softmax(scores).T @ seen / len(seen) - wanted
-        return float(np.mean(log_sum_exp(scores)) - np.sum(matrix * wanted)), grad.ravel()
-
-    found = minimize(value, np.zeros(process.vocab**2), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    moments = (true.T @ seen / len(seen))[None]
     entropy = -float(np.mean(np.sum(true * np.log(np.maximum(true, 1e-300)), axis=1)))
-    return float(found.fun) - entropy
+    return known.loss(fit(known, moments)[0], moments) - entropy

@@ -12,7 +12,6 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
-from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory, require_parameters
 from stagescope.papers.incremental.process import LaggedChain, smaller_tables
 from stagescope.params import Layout, Params, key
@@ -70,14 +69,17 @@ class LaggedModel(Described):
         if tokens.ndim != 2 or tokens.shape[1] < self.positions:
             raise InputError(f"expected tokens (sequences, {self.positions} or more), got shape {tokens.shape}")
 
-    def masked_softmax(self, scores: np.ndarray) -> np.ndarray:
-        """softmax of scores (..., L, P + L - 1) over the positions each target sees."""
-        return softmax(np.where(self.visible, scores, -np.inf))
-
 
 def check_scale(scale: float) -> None:
     if not (np.isfinite(scale) and scale >= 0):
         raise InputError(f"init scale is {scale}, but must be finite and >= 0")
+
+
+def broken(params: Params) -> Found | None:
+    """Loss and gradient where a parameter is no number, None elsewhere: the exponential of a kernel takes numbers only."""
+    if all(np.isfinite(block).all() for block in params.values()):
+        return None
+    return np.nan, {name: np.full(np.shape(block), np.nan) for name, block in params.items()}
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,6 @@ class Sequences:
     def take(self, chosen: np.ndarray | slice) -> "Sequences":
         return Sequences(np.ascontiguousarray(self.tokens[:, chosen]), self.soft[chosen] if self.soft.size else self.soft)
 
-    @property
-    def rows(self) -> np.ndarray:
-        """Tokens (N, P + L) as indices."""
-        return self.tokens.T.astype(np.int64)
-
     @cached_property
     def by_sequence(self) -> np.ndarray:
         """Tokens (N, P + L)."""
@@ -112,7 +109,7 @@ class Sequences:
         """What the JAX definition reads."""
         from stagescope.autodiff import jnp
 
-        return {"tokens": jnp.asarray(self.rows), "soft": jnp.asarray(self.soft)}
+        return {"tokens": jnp.asarray(self.by_sequence.astype(np.int64)), "soft": jnp.asarray(self.soft)}
 
 
 class SequenceLoss(OfModel, Described, Objective):
@@ -267,4 +264,4 @@ class LaggedLoss(SequenceLoss):
 
         It is far less noisy than the value, most of whose noise is that of the contexts drawn.
         """
-        return self.process.bayes_loss(self.seen.rows, self.model.context)
+        return self.process.bayes_loss(self.seen.by_sequence, self.model.context)

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from stagescope.errors import InputError
 from stagescope.fields.field import as_field
 from stagescope.fields.softmax import log_softmax, log_sum_exp
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.loss import LaggedLoss
 from stagescope.papers.incremental.regression import (
     Regression,
@@ -21,6 +23,7 @@ from stagescope.papers.incremental.regression import (
     RegressionTransformer,
 )
 from stagescope.papers.incremental.students import PositionalHeads
+from stagescope.papers.incremental.study import IncrementalOptions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.params import key
 from stagescope.processes.strategies import Strategies
@@ -35,6 +38,26 @@ class GroupMass:
     @abstractmethod
     def mass(self) -> np.ndarray:
         """Attention of each head on each group (frames, H, k) [ISA:mass]."""
+
+    @cached_property
+    def values(self) -> np.ndarray | None:
+        """What each head adds to the output for what it sees (frames, H, ...); None where that is no matrix."""
+        return None
+
+    @cached_property
+    def parts(self) -> np.ndarray | None:
+        """What each head adds to `learned` (frames, H, k); None where that is not known."""
+        return None
+
+    @property
+    def learned(self) -> np.ndarray | None:
+        """The share of each true map that the heads have learned (frames, k): 1 where they agree [ISA:order]."""
+        return None if self.parts is None else self.parts.sum(axis=1)
+
+    @cached_property
+    def value_agreement(self) -> np.ndarray | None:
+        """Mean cosine between the values of two heads (frames,), nan while those of a head are zero."""
+        return None if self.values is None else agreement(self.values.reshape(*self.values.shape[:2], -1))
 
     @cached_property
     def contrast(self) -> np.ndarray:
@@ -82,20 +105,8 @@ def contrast(mass: np.ndarray) -> np.ndarray:
     return specialisation(mass - mass.mean(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """The frames of a replay."""
-
-    flow: int = 1500
-    """Of a flow, at equal ratios from `first` of its length: .9 % apart, less than the width of a fall of the loss."""
-    first: float = 1e-6
-    steps: int = 300
-    """Of a descent, at equal ratios from step 1: those of the study by default, so that a run of the study needs no replay."""
-    draws: int = 3
-    """Replays of the regression transformer with other batches, a second each: a standard deviation with three degrees."""
-
-
-RESOLUTION = Resolution()
+STEPS: int = IncrementalOptions.model_fields["frames"].default
+"""Frames of the replay of a descent, at equal ratios from step 1: those of the study, so that a run of it needs no replay."""
 
 
 def dense(run: Run, replay: Callable[[np.ndarray], Run | None] | None = None) -> Run:
@@ -106,10 +117,10 @@ def dense(run: Run, replay: Callable[[np.ndarray], Run | None] | None = None) ->
     if run.frames < 2 or run.status in ("diverged", "failed"):
         return run
     if "step" in run.series:
-        wanted = LogSpaced(frames=RESOLUTION.steps).steps(int(run.step[-1]))
+        wanted = LogSpaced(frames=STEPS).steps(int(run.step[-1]))
     else:
         end = float(run.t[-1])
-        wanted = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end).times(end)
+        wanted = LogSpaced(frames=LIMITS.frames, first=LIMITS.first * end).times(end)
     if np.array_equal(position_of(run), wanted):
         return run
     again = (replay or Replay(run, as_field(rebuilt(run.spec["field"]))).refined)(wanted)
@@ -117,21 +128,6 @@ def dense(run: Run, replay: Callable[[np.ndarray], Run | None] | None = None) ->
         return run
     kept = again.only(np.flatnonzero(np.isin(position_of(again), wanted)))
     return replace(kept, study=run.study, config=run.config)  # with the options of the study that made the run
-
-
-@dataclass(frozen=True)
-class SampleSizes:
-    """Numbers of sequences that observables are means over."""
-
-    held_out: int = 3000
-    """Of the held-out loss."""
-    compared: int = 500
-    """Of the divergences between model and classes: the error is 1 to 2 %."""
-    attended: int = 100
-    """Of attention that depends on tokens, the first of those above: the error is 1 % of a mass."""
-
-
-SAMPLES = SampleSizes()
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ class LagCurves(GroupMass):
     time: np.ndarray
     params: dict[str, np.ndarray]
     law: LaggedLoss
-    compared: int = SAMPLES.compared
+    compared: int = LIMITS.compared
 
     @property
     def frames(self) -> int:
@@ -172,7 +168,7 @@ class LagCurves(GroupMass):
         """Attention (frames, H, L, positions), agreement (frames,) and entropy (frames, H), one frame in memory at a time."""
         means, alike, entropies = [], [], []
         for frame in range(self.frames):
-            seen = self.law.model.seen(self.at(frame), self.contexts[: SAMPLES.attended])
+            seen = self.law.model.seen(self.at(frame), self.contexts[: LIMITS.attended])
             means.append(seen.mean(axis=0))
             alike.append(agreement(np.swapaxes(seen, 0, 1).reshape(seen.shape[1], -1)))
             entropies.append(-np.sum(seen * np.log(np.maximum(seen, 1e-300)), axis=-1).mean(axis=(0, 2)))
@@ -205,24 +201,13 @@ class LagCurves(GroupMass):
 
         A lag that belongs to two groups counts in both.
         """
-        model, process = self.law.model, self.law.process
-        targets = np.arange(model.targets)
-        groups = []
-        for group in process.groups:
-            each = [self.attention[:, :, targets, model.context + targets - lag] for lag in group]
-            groups.append(np.sum(each, axis=0).mean(axis=2))
-        return np.stack(groups, axis=2)
+        return np.stack([np.sum([self.lag_attention(lag) for lag in group], axis=0) for group in self.law.process.groups], axis=2)
 
     @cached_property
     def values(self) -> np.ndarray | None:
         """The map of each head from token to logits (frames, H, d, d); None where that is no matrix."""
         found = [self.law.model.token_maps(self.at(frame)) for frame in range(self.frames)]
         return None if found[0] is None else np.array(found)
-
-    @cached_property
-    def value_agreement(self) -> np.ndarray | None:
-        """Mean cosine between the values of two heads (frames,), nan while a head has none; None where that is no matrix."""
-        return None if self.values is None else agreement(self.values.reshape(*self.values.shape[:2], -1))
 
     @cached_property
     def alignment(self) -> np.ndarray | None:
@@ -234,18 +219,13 @@ class LagCurves(GroupMass):
         units = features / np.linalg.norm(features, axis=(1, 2), keepdims=True)
         return np.einsum("fhyx,iyx->fhi", self.values, units)
 
-    @property
-    def learned(self) -> np.ndarray | None:
-        """<M_i, w_i x beta_i A_i> / |w_i x beta_i A_i|^2 (frames, k): 1 where the map of group i is the true one [ISA:order].
+    @cached_property
+    def parts(self) -> np.ndarray | None:
+        """What each head adds to <M_i, w_i x beta_i A_i> / |w_i x beta_i A_i|^2 (frames, H, k).
 
         M_il = sum_h s_h(t - l) V_h, mean over targets, is what a token at lag l adds to the scores. None for models whose
         attention depends on the tokens.
         """
-        return None if self.parts is None else self.parts.sum(axis=1)
-
-    @cached_property
-    def parts(self) -> np.ndarray | None:
-        """What each head adds to `learned` (frames, H, k)."""
         model, process = self.law.model, self.law.process
         if not isinstance(model, PositionalHeads):
             return None
@@ -259,7 +239,7 @@ class LagCurves(GroupMass):
 
     @cached_property
     def held_out(self) -> LaggedLoss:
-        return self.law.judge(SAMPLES.held_out)
+        return self.law.judge(LIMITS.held_out)
 
     @cached_property
     def excess(self) -> np.ndarray:
@@ -306,13 +286,8 @@ class LagCurves(GroupMass):
         """The class that a frame predicts as, and whether it is nearer than every other by more than two standard errors."""
         return self.classes.nearest(self.logs(frame))
 
-    @cached_property
-    def rungs(self) -> np.ndarray:
-        """The class each frame predicts as (frames,): argmin_j KL(F_j || model)."""
-        return np.array([self.nearest(frame)[0] for frame in range(self.frames)])
 
-
-def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:
+def lag_curves(run: Run, compared: int = LIMITS.compared) -> LagCurves:
     """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss; divergences are over `compared` sequences.
 
     Args:
@@ -326,11 +301,16 @@ def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:
         >>> ss.lag_curves(trained).attention.shape[:2]  # frames, heads
         (6, 2)
     """
-    law = rebuilt(run.spec["field"])
-    if not isinstance(law, LaggedLoss):
-        known = "HeadsLoss, ContentLoss or TransformerLoss"
-        raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
+    law = law_of(run, LaggedLoss, "HeadsLoss, ContentLoss or TransformerLoss")
     return LagCurves(run.time, dict(run.params), law, compared)
+
+
+def law_of(run: Run, kinds: Any, named: str) -> Any:
+    """The law of a run, rebuilt, if it is one of some kinds."""
+    law = rebuilt(run.spec["field"])
+    if not isinstance(law, kinds):
+        raise InputError(f"expected a run of {named}, got one of {run.spec['field']['type']}")
+    return law
 
 
 @dataclass(frozen=True)
@@ -362,17 +342,13 @@ class HeadCurves(GroupMass):
     @property
     def forms(self) -> RegressionForms:
         """The closed forms of this model and law."""
-        return RegressionForms(self.model.gains, self.model.positions, self.model.heads * self.model.copies, self.mirror)
+        model = self.model.reduced if isinstance(self.model, RegressionTransformer) else self.model
+        return model.forms(self.mirror)
 
     @cached_property
     def parts(self) -> np.ndarray:
-        """What each head adds to `learned` (frames, H, k)."""
+        """What each head adds to <P e_{p_i}, f_i> / g_i (frames, H, k)."""
         return self.model.copies * self.model.reduce(self.params)["V"] * self.mass / np.array(self.model.gains)
-
-    @property
-    def learned(self) -> np.ndarray:
-        """<P e_{p_i}, f_i> / g_i (frames, k): 1 where feature i is fitted [ISA:order]."""
-        return self.parts.sum(axis=1)
 
     @cached_property
     def mass(self) -> np.ndarray:
@@ -385,10 +361,8 @@ class HeadCurves(GroupMass):
         return agreement(self.attention)
 
     @cached_property
-    def value_agreement(self) -> np.ndarray:
-        """Mean cosine between the values V of two heads (frames,); nan while the values of a head are zero."""
-        values = self.params["V"]
-        return agreement(values.reshape(*values.shape[:2], -1))
+    def values(self) -> np.ndarray:
+        return self.params["V"]
 
     @cached_property
     def invariant(self) -> np.ndarray:
@@ -411,9 +385,6 @@ def head_curves(run: Run) -> HeadCurves:
         >>> len(ss.head_curves(flow).time)
         400
     """
-    law = rebuilt(run.spec["field"])
-    if not isinstance(law, Regression | RegressionSampled):
-        known = "RegressionLoss, MirrorFlow or RegressionSampled"
-        raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
+    law = law_of(run, Regression | RegressionSampled, "RegressionLoss, MirrorFlow or RegressionSampled")
     mirror = isinstance(law, Regression) and law.mirror
     return HeadCurves(run.time, dict(run.params), law.model, mirror)

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
 from itertools import pairwise
@@ -378,23 +377,20 @@ class LaggedChain(Process):
             tokens[:, t] = np.count_nonzero(cumulative <= at[:, None], axis=1)
         return tokens
 
-    def entropy(self, tokens: np.ndarray, start: int | None = None) -> np.ndarray:
-        """-sum_y p_t(y) log p_t(y) (B, T - start), exact given each context."""
-        start = self.check_tokens(tokens, start)
-        return np.concatenate([_cross_entropy(z, z) for _, z in self._blocks(tokens, start)])
-
     def bayes_loss(self, tokens: np.ndarray, start: int | None = None) -> float:
         """The mean exact conditional entropy over the contexts in `tokens` [ISA:bayes]."""
-        return float(self.entropy(tokens, start).mean())
+        return self.soft_loss(tokens, self.matrices, start)
 
     def soft_loss(self, tokens: np.ndarray, matrices: np.ndarray, start: int | None = None) -> float:
         """Mean over targets of -sum_y p_t(y) log q_t(y), where q uses `matrices` (j, d, d) for the first j groups."""
         start = self.check_tokens(tokens, start)
-        tables = self.tables(matrices)
-        total = sum(
-            _cross_entropy(z, gather_scores(tables, block, start, self.vocab)).sum() for block, z in self._blocks(tokens, start)
-        )
-        return float(total) / (tokens.shape[0] * (tokens.shape[1] - start))
+        true, tables, total = self.tables(self.matrices), self.tables(matrices), 0.0
+        size = max(1, BLOCK // ((tokens.shape[1] - start) * self.vocab))
+        for first in range(0, len(tokens), size):  # in blocks: memory does not grow with the number of sequences
+            block = tokens[first : first + size]
+            p, q = (gather_scores(scores, block, start, self.vocab) for scores in (true, tables))
+            total -= float(np.sum(softmax(p) * log_softmax(q)))
+        return total / (tokens.shape[0] * (tokens.shape[1] - start))
 
     def floor(self, targets: int = 20, pad: int = 0, sequences: int = 3000, seed: int = 0) -> float:
         """The Bayes loss, as a mean over sampled contexts: high-order chains have no closed form for it."""
@@ -413,14 +409,6 @@ class LaggedChain(Process):
             raise InputError(f"tokens run from {tokens.min()} to {tokens.max()}, but the vocabulary is 0..{self.vocab - 1}")
         return start
 
-    def _blocks(self, tokens: np.ndarray, start: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Sequences in blocks with the true scores of their targets: memory does not grow with their number."""
-        tables = self.tables(self.matrices)
-        size = max(1, BLOCK // ((tokens.shape[1] - start) * self.vocab))
-        for first in range(0, len(tokens), size):
-            block = tokens[first : first + size]
-            yield block, gather_scores(tables, block, start, self.vocab)
-
 
 def gather_scores(tables: Tables, tokens: np.ndarray, start: int, vocab: int) -> np.ndarray:
     """sum_l table_l[x_{t-l}] (B, T - start, d) for t >= start."""
@@ -429,11 +417,6 @@ def gather_scores(tables: Tables, tokens: np.ndarray, start: int, vocab: int) ->
     for lag, table in tables.items():
         total += table[tokens[:, start - lag : length - lag]]
     return total
-
-
-def _cross_entropy(true: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """-sum_y softmax(true)_y log softmax(other)_y over the last axis."""
-    return -np.sum(softmax(true) * log_softmax(other), axis=-1)
 
 
 def smaller_tables(groups: int, vocab: int) -> str:

@@ -16,7 +16,8 @@ from stagescope.dynamics.record import AtTimes, LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.evidence import Curve, EqualHeads, Evidence, Task, clock
 from stagescope.papers.incremental.levels import uniform_excess
-from stagescope.papers.incremental.observables import RESOLUTION, HeadCurves, LagCurves, dense, head_curves, lag_curves
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.observables import STEPS, HeadCurves, LagCurves, dense, head_curves, lag_curves
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.regression import Regression, RegressionHeads, RegressionLoss, RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
@@ -177,12 +178,12 @@ class RegressionReading(IncrementalReading):
 
     def redrawn(self) -> tuple[tuple[float | None, ...], ...]:
         """t_j of the same run with other batches: what the draw of the batches does to an event is not seen in one run."""
-        return tuple(self.companion(self.other_batches, draw) for draw in range(1, RESOLUTION.draws + 1))
+        return tuple(self.companion(self.other_batches, draw) for draw in range(1, LIMITS.redrawn + 1))
 
     def other_batches(self, draw: int) -> tuple[float | None, ...]:
         run, law = self.dense, self.law.model_copy(update={"seed": self.law.seed + draw})
         dynamics = self.dynamics.shortened(int(run.step[-1]))
-        made = companion_run(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps))
+        made = companion_run(law, run.at(0), dynamics, record=LogSpaced(frames=STEPS))
         curves = head_curves(made)
         return transitions(curves.time, curves.loss, curves.forms.levels)
 
@@ -198,8 +199,6 @@ class RegressionReading(IncrementalReading):
         return Evidence(self.dense, self.heads, task, clock(self.dense), reading=self)
 
 
-MOST = 12
-"""Lags up to which importances are a small table."""
 GLOSSARY = {
     "t_#": "Event: the loss is halfway between two neighbouring levels, so a further group is being learned.",
     "onset": "Event: heads begin to differ.",
@@ -227,7 +226,7 @@ def explain_run(reading: IncrementalReading) -> Explained:
 
 def _table(process: LaggedChain | None) -> SmallTable | None:
     lags = [] if process is None else sorted(lag for group in process.groups for lag in group)
-    if process is None or len(lags) > MOST:
+    if process is None or len(lags) > 12:  # no small table any more
         return None
     values = np.zeros((len(process.groups), len(lags)))
     for row, (group, importance) in enumerate(zip(process.groups, process.importances, strict=True)):

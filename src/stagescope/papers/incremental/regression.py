@@ -14,17 +14,15 @@ from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Compiled, Field, FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory, require_parameters
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.process import RandomFeatures
 from stagescope.params import Layout, Params, key
 from stagescope.spec import Described, Integers, Numbers
 
-NOISES = (1e-5, 1e-11)
-"""The initial noises on the logits between which escapes are timed. Below 1e-11 rounding decides."""
-
 
 def noises(sigma: float) -> np.ndarray:
-    """The noise of a run, the one of NOISES that is farther from it, and their geometric mean, in the middle."""
-    far = max(NOISES, key=lambda end: abs(np.log(end / sigma)))
+    """The noise of a run, the one of LIMITS.noises that is farther from it, and their geometric mean, in the middle."""
+    far = max(LIMITS.noises, key=lambda end: abs(np.log(end / sigma)))
     return np.array([sigma, np.sqrt(sigma * far), far])
 
 
@@ -232,6 +230,10 @@ class RegressionHeads(Described):
         target[np.arange(len(self.gains)), self.at] = self.gains
         return target
 
+    def forms(self, mirror: bool) -> RegressionForms:
+        """The closed forms, under the mirror law or the exact gradient."""
+        return RegressionForms(self.gains, self.positions, self.heads * self.copies, mirror)
+
     def symmetric(self) -> "RegressionHeads":
         """One head for all: the exact motion of this model from equal heads, which rounding cannot split [ISA:symmetric]."""
         return self.model_copy(update={"heads": 1, "copies": self.heads * self.copies})
@@ -289,7 +291,7 @@ class Regression(OfModel, Described):
     @property
     def forms(self) -> RegressionForms:
         """The closed forms of this model and law."""
-        return RegressionForms(self.model.gains, self.model.positions, self.model.heads * self.model.copies, self.mirror)
+        return self.model.forms(self.mirror)
 
     @property
     def data(self) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 from stagescope.fields.flat_kernel import FAST, softmax
 from stagescope.kernels import njit
 
-RATES, _TABLES = slice(5, 7), 7
+RATES = slice(5, 7)
+_TABLES = RATES.stop
 
 
 def hold(sizes, copies, mirror, gains, places):

@@ -7,6 +7,7 @@ One path and its propagator serve all initial noises. Once the deviations have g
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +18,11 @@ from stagescope.dynamics.solver import between, steps
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
 from stagescope.landscape.saddle_path import Leg, Place, Predicted, SaddlePath, of_two_sizes, unsure
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.regression import BLOCKS, Regression, RegressionForms
 from stagescope.params import Layout, Params
 
+_extrapolated = partial(of_two_sizes, order=1.0)  # the error in the difference of heads falls with this power
 FINE = 4
 """Points for each step of the solver."""
 
@@ -153,20 +156,6 @@ def _fine(places: list[tuple[float, np.ndarray]], velocity: Any, loss: Any) -> t
     return np.array(time), np.array(losses)
 
 
-@dataclass(frozen=True)
-class PartingRule:
-    """From which difference on all heads are followed, and how large it may be at the start."""
-
-    eta: float = 0.1  # |deviations of all heads from their mean|; where the start needs it, up to `most`
-    most: float = 0.5
-    room: float = 1.5  # eta / 2 is at least this many times the difference at the start
-    order: float = 1.0  # the error in eta falls with this power
-    lost: float = 1e-12  # initial difference below which only the direction that parts heads first is told from rounding
-
-
-RULE = PartingRule()
-
-
 def head_deviations(start: Params) -> tuple[np.ndarray, np.ndarray, float]:
     """The mean head (N + k), the deviations of heads from it (H, N + k) of norm 1, and the logarithm of their norm."""
     heads = np.hstack([start["a"], start["V"]])
@@ -181,7 +170,7 @@ def head_deviations(start: Params) -> tuple[np.ndarray, np.ndarray, float]:
 
 def has_room(size: float) -> bool:
     """Whether a difference of heads at the start is small beside eta."""
-    return 2 * RULE.room * size <= RULE.most
+    return LIMITS.dominant * size <= LIMITS.most
 
 
 def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
@@ -196,19 +185,19 @@ def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, unt
     found = []
     for size in log_sizes.tolist():
         eta = wanted_eta(float(np.exp(size)))
-        found.append(of_two_sizes(time(size, eta), time(size, eta / 2), "heads do not part", order=RULE.order))
+        found.append(_extrapolated(time(size, eta), time(size, eta / 2), "heads do not part"))
     return found
 
 
 def wanted_eta(size: float) -> float:
     """The difference at which all heads are followed, from the one at the start; refused where there is no room to grow."""
-    needed = 2 * RULE.room * size
+    needed = LIMITS.dominant * size
     if not has_room(size):
         raise InputError(
-            f"heads differ by {size:.3g} at the start, {needed / RULE.most:.3g} times the most from which they part one after "
+            f"heads differ by {size:.3g} at the start, {needed / LIMITS.most:.3g} times the most from which they part one after "
             "the other; take a smaller --init-scale, the initial noise of attention scores or, with --noise weights, of weights"
         )
-    return max(RULE.eta, needed)
+    return max(LIMITS.moved, needed)
 
 
 def regression_path(law: Regression, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
@@ -222,16 +211,22 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     eta = wanted_eta(size)
     blocks = {"a": mean[: model.positions], "V": mean[model.positions :]}
     path = EqualHeadsPath(law, blocks, until)
-    if model.heads == 1 or size == 0:
-        return _alone(path, forms, eta)
-    found = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
     middles = (forms.levels[:-1] + forms.levels[1:]) / 2
+    if model.heads == 1 or size == 0:  # heads that are equal stay so: the path ends on plateau 1
+        next((place for place in path if path.loss(place.point) < middles[0]), None)
+        curve = path.equal_curve(path.known)
+        first = transitions(*curve, forms.levels)[0]
+        why = "there is one head" if model.heads == 1 else "heads start exactly equal and stay so"
+        events = {"t1": of_two_sizes(first, first, f"it does not come by t={until:g}")}
+        events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(middles))}
+        return _saddle_path(events, curve, None, forms, eta, curve[0], {})
+    found = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
     curves = [_curve(path, each, middles[forms.reachable - 1]) for each in found]
     coarse, fine = (transitions(*curve, forms.levels) for curve in curves)
     why = f"it does not come by t={until:g}" if found[1] else f"heads have not parted by t={until:g}"
     why = why if len(model.gains) == forms.reachable else f"{model.heads} heads reach plateau {forms.reachable} at most"
-    events = {f"t{j + 1}": of_two_sizes(coarse[j], fine[j], why, order=RULE.order) for j in range(len(middles))}
-    if size < RULE.lost:
+    events = {f"t{j + 1}": _extrapolated(coarse[j], fine[j], why) for j in range(len(middles))}
+    if size < LIMITS.lost:
         lost = f"heads differ by {size:.1g} at the start: what parts the heads after the first two is lost to rounding"
         events |= {name: Predicted(None, reason=lost) for name in events if name not in ("t1", "t2")}
     sizes = {"heads": np.array([place.size(apart) + log_size for place in path.known])}
@@ -243,20 +238,6 @@ def _curve(path: EqualHeadsPath, found: Parted | None, level: float) -> tuple[np
     if found is not None:
         return path.curve(found, level)
     return np.array([place.t for place in path.known]), np.array([path.loss(place.point) for place in path.known])
-
-
-def _alone(path: EqualHeadsPath, forms: RegressionForms, eta: float) -> SaddlePath:
-    """Heads that are equal stay so: the path ends on plateau 1."""
-    level = float(forms.levels[0] + forms.levels[1]) / 2
-    for place in path:
-        if path.loss(place.point) < level:
-            break
-    time, loss = path.equal_curve(path.known)
-    first = transitions(time, loss, forms.levels)[0]
-    why = "there is one head" if path.law.model.heads == 1 else "heads start exactly equal and stay so"
-    events = {"t1": of_two_sizes(first, first, f"it does not come by t={path.until:g}")}
-    events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(forms.gains))}
-    return _saddle_path(events, (time, loss), None, forms, eta, time, {})
 
 
 def _saddle_path(

@@ -12,23 +12,8 @@ import numpy as np
 
 from stagescope.detect.levels import PLATEAU, Plateau, crossings, no_ladder, plateaus, widened
 from stagescope.detect.stage import Event, Stage, Stages
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import agreement
-
-
-@dataclass(frozen=True)
-class HeadThresholds:
-    """When heads compete and when they cooperate."""
-
-    alike: float = 0.95
-    """Heads are alike if the mean cosine between their masses on the groups is at least this: for two heads on one group, a
-    quarter of the mass of one is elsewhere. `onset` is when they last are (science page, section 5)."""
-    apart: float = 0.6
-    """A line in figures: heads that share no group are below it for up to three heads of which two are alike (1/3)."""
-    most: float = 0.5
-    """A head attends to a group if it has more than half of its attention there: then it attends to no other."""
-
-
-HEADS = HeadThresholds()
 
 
 @dataclass(frozen=True)
@@ -91,13 +76,13 @@ class Heads:
     def owners(self, frame: int, error: float = 0.0) -> list[int | None]:
         """The head that has most of each of the first min(H, k) groups; None where no head has more than half of it."""
         found = self.shares[frame][:, : min(self.mass.shape[1:])]
-        return [int(row.argmax()) if row.max() - error > HEADS.most else None for row in found.T]
+        return [int(row.argmax()) if row.max() - error > LIMITS.most else None for row in found.T]
 
     @cached_property
     def onset(self) -> Event:
         """The last time at which heads are alike."""
-        how = f"the last time that heads are alike (cosine of masses {HEADS.alike:g})"
-        together = np.flatnonzero(self.alike >= HEADS.alike)
+        how = f"the last time that heads are alike (cosine of masses {LIMITS.alike:g})"
+        together = np.flatnonzero(self.alike >= LIMITS.alike)
         if self.mass.shape[1] == 1:
             return Event.missing(how="there is one head")
         if not together.size or together[-1] == 0:
@@ -105,7 +90,7 @@ class Heads:
         last = int(together[-1])
         if last == len(self.time) - 1:
             return Event.missing(how=f"heads are alike at the end: cosine of masses {self.alike[-1]:.2f}")
-        after = (self.alike[last] - HEADS.alike) / (self.alike[last] - self.alike[last + 1])
+        after = (self.alike[last] - LIMITS.alike) / (self.alike[last] - self.alike[last + 1])
         when = float(self.time[last] + after * (self.time[last + 1] - self.time[last]))
         return Event(when, float(self.time[last]), float(self.time[last + 1]), how=how)
 
@@ -168,7 +153,7 @@ def _heads(heads: Heads, frame: int) -> dict[str, Any]:
     word = "between"
     if None not in owners and len(set(owners)) == len(owners) > 1:
         word = "cooperative"
-    elif np.all(mass[:, 0] > HEADS.most):
+    elif np.all(mass[:, 0] > LIMITS.most):
         word = "competitive"
     alike, contrast = float(heads.alike[frame]), float(heads.contrast[frame])
     near = heads.nearest(frame)

@@ -10,17 +10,17 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.detect.transitions import LIMITS, transitions
+from stagescope.detect.transitions import LIMITS as DETECTOR
+from stagescope.detect.transitions import transitions
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax
 from stagescope.papers.incremental.levels import Contexts, RestrictedClass, drawn_moments, fit, fit_ridge
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students import LaggedLoss
 from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
 
-LOOK = 0.1
-"""How often the adaptive rule looks, in ln step: a transition is then seen at most a tenth of its time late."""
 Difference = Callable[[int, int], tuple[float, float]]
 """Mean and standard error of the held-out loss at one frame minus that at another, sequence by sequence."""
 
@@ -31,11 +31,6 @@ class Stop:
 
     frame: int
     decided: int
-
-
-def oracle_stop(validation: np.ndarray) -> Stop:
-    """The frame of least loss to the true law: nobody can follow this rule, and no rule does better."""
-    return Stop(int(np.argmin(validation)), len(validation) - 1)
 
 
 def patient_stop(step: np.ndarray, held: np.ndarray, patience: float) -> Stop:
@@ -74,26 +69,15 @@ def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, diff
 def looks(step: np.ndarray) -> list[int]:
     """The frames at which the rule looks: the first with enough records, then every tenth of ln step, and the last."""
     found, due = [], 0.0
-    for i in range(LIMITS.fewest - 1, len(step)):
+    for i in range(DETECTOR.fewest - 1, len(step)):
         if step[i] >= due or i == len(step) - 1:
             found.append(i)
-            due = float(step[i]) * np.exp(LOOK)
+            due = float(step[i]) * np.exp(LIMITS.patience)
     return found
 
 
-VALIDATION, VALIDATION_SEED = 3000, 2**62
-"""Sequences, with their true law, on which every loss is measured: the same ones for all runs of a task."""
-SHARE = 0.25
-"""Held-out sequences, with hard labels, per training sequence, unless their number is given; `fit_ridge` sets as many aside."""
-PATIENCE = 0.1
-"""Share of the run's steps that the held-out rule waits for a new least value, unless its patience is given."""
-RIDGES = (1e-4, 1e-5, 1e-6)
-"""Ridges of the likelihood fits. The last two are nearly none: the fit is settled if they agree on the best class.
-
-Drawn tokens of few sequences are separable: as the ridge vanishes, W and with it the loss grow without end, but by a multiple of
-ln(1/ridge) that depends on the class, so that the order of the classes settles. Below 1e-6 the ridge is lost in the tolerance of
-the fit; at 1e-4 it already regularises.
-"""
+VALIDATION_SEED = 2**62
+"""Of the sequences, with their true law, on which every loss is measured: the same ones for all runs of a task."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +104,7 @@ class Stopping:
 
     @cached_property
     def validation_law(self) -> LaggedLoss:
-        return self.law.judge(VALIDATION, VALIDATION_SEED)
+        return self.law.judge(LIMITS.held_out, VALIDATION_SEED)
 
     @cached_property
     def validation(self) -> np.ndarray:
@@ -145,7 +129,7 @@ class Stopping:
 
     def _each(self, frame: int) -> np.ndarray:
         """The held-out loss of every sequence."""
-        model, tokens = self.law.model, self.held_law.all.rows
+        model, tokens = self.law.model, self.held_law.all.by_sequence
         logits = model.logits(self.curves.at(frame), tokens)
         drawn = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
         return -np.mean(drawn[..., 0], axis=1)
@@ -155,7 +139,7 @@ class Stopping:
         """oracle, held-out, adaptive, end."""
         last = len(self.step) - 1
         return {
-            "oracle": oracle_stop(self.validation),
+            "oracle": Stop(int(np.argmin(self.validation)), last),  # nobody can follow this rule, and no rule does better
             "held-out": patient_stop(self.step, self.held, self.patience),
             "adaptive": adaptive_stop(self.step, self.training, self.held, self.difference),
             "end": Stop(last, last),
@@ -175,18 +159,18 @@ class Stopping:
         return int(np.argmin(self.curves.divergences(frame)))
 
     def _judged(self, matrices: np.ndarray) -> float:
-        return self.law.process.soft_loss(self.validation_law.all.rows, matrices, self.law.model.context)
+        return self.law.process.soft_loss(self.validation_law.all.by_sequence, matrices, self.law.model.context)
 
     @cached_property
     def likelihood(self) -> Mapping[float, np.ndarray]:
         """By ridge: validation losses (k+1,) of the members of F_0 .. F_k that fit the training sequences best [ISA:ridge]."""
-        process, start, tokens = self.law.process, self.law.model.context, self.law.all.rows
+        process, start, tokens = self.law.process, self.law.model.context, self.law.all.by_sequence
         classes = len(process.groups) + 1
-        found = {ridge: np.full(classes, np.log(process.vocab)) for ridge in RIDGES}
+        found = {ridge: np.full(classes, np.log(process.vocab)) for ridge in LIMITS.ridges}
         contexts, moments = Contexts.of(process, tokens, start), drawn_moments(process, tokens, start)
         for j in range(1, classes):
             known, matrices = contexts.known_to(j), None
-            for ridge in RIDGES:  # from stiff to loose, each fit starts at the one before
+            for ridge in LIMITS.ridges:  # from stiff to loose, each fit starts at the one before
                 matrices, converged = fit(known, moments[:j], ridge, matrices)
                 found[ridge][j] = self._judged(matrices) if converged else np.nan
         return found
@@ -198,14 +182,14 @@ class Stopping:
 
     @cached_property
     def _ridge_fits(self) -> list[RestrictedClass]:
-        process, start, tokens = self.law.process, self.law.model.context, self.law.all.rows
+        process, start, tokens = self.law.process, self.law.model.context, self.law.all.by_sequence
         return [fit_ridge(process, tokens, j, start) for j in range(len(process.groups) + 1)]
 
     def ridge_error(self, frame: int, groups: int) -> float:
         """Half the 95 % interval of the validation loss at a frame minus that of the ridge fit of a class, over sequences."""
         model, law = self.law.model, self.validation_law
-        logits = model.logits(self.curves.at(frame), law.all.rows)
-        fitted = log_softmax(self._ridge_fits[groups].scores(law.all.rows, model.context))
+        logits = model.logits(self.curves.at(frame), law.all.by_sequence)
+        fitted = log_softmax(self._ridge_fits[groups].scores(law.all.by_sequence, model.context))
         each = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
         return TWO_SIDED * float(each.std(ddof=1) / np.sqrt(len(each)))
 
@@ -216,7 +200,7 @@ class Stopping:
 
     @property
     def best_class(self) -> int | None:
-        """j* in the limit of no ridge; None where it has not settled (see RIDGES)."""
+        """j* in the limit of no ridge; None where it has not settled (see LIMITS.ridges)."""
         *_, before, last = self.best_by_ridge.values()
         return last if last == before else None
 
@@ -230,7 +214,7 @@ class Stopping:
         stops = self.stops.items()
         return {
             **{f"loss.{rule}": self.loss(rule) for rule in self.stops},
-            "loss.likelihood": float(np.min(self.likelihood[RIDGES[1]])),
+            "loss.likelihood": float(np.min(self.likelihood[LIMITS.ridges[1]])),
             "loss.ridge": float(np.min(self.ridge)),
             **{f"step.{rule}": int(self.step[stop.frame]) for rule, stop in stops},
             **{f"decided.{rule}": int(self.step[stop.decided]) for rule, stop in stops},
@@ -272,9 +256,9 @@ def stopping(run: Run, held_sequences: int | None = None, patience: float | None
         raise InputError(f"{held_sequences} held-out sequences have no standard error; take at least 2")
     if patience is not None and not (np.isfinite(patience) and patience > 0):
         raise InputError(f"patience is {patience:g} steps, but must be positive and finite")
-    held = max(2, round(SHARE * curves.law.sequences)) if held_sequences is None else held_sequences
+    held = max(2, round(LIMITS.held * curves.law.sequences)) if held_sequences is None else held_sequences
     step = run.step.astype(float)
-    waits = PATIENCE * float(step[-1]) if patience is None else patience
+    waits = LIMITS.patience * float(step[-1]) if patience is None else patience
     return Stopping(curves, step, np.asarray(run.series["loss"]), held, waits)
 
 
@@ -289,10 +273,6 @@ def no_stopping(law: Any) -> str | None:
     if law.sequences < 2:
         return "there is 1 training sequence; the ridge fit sets a quarter aside, so early stopping needs at least 2"
     return None
-
-
-COUNTS = 0.01
-"""Differences in loss below this share of the whole ladder l_0 - l_k are no gain and no loss."""
 
 
 class StoppingEvidence(Evidence):
@@ -315,7 +295,7 @@ class StoppingEvidence(Evidence):
 
 def _counts(found: Stopping) -> float:
     losses = found.curves.levels.losses
-    return COUNTS * float(losses[0] - losses[-1])
+    return LIMITS.counts * float(losses[0] - losses[-1])
 
 
 def overfits(found: Stopping | str) -> Regime:
@@ -353,18 +333,18 @@ def decided(found: Stopping | str) -> Regime:
     reached = max(found.nearest(found.stops[rule].frame) for rule in ("oracle", "end"))
     if reached < best:
         return Regime(False, f"the run ends as class {reached}, before class {best}: more steps are needed")
-    return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {RIDGES[-2]:g} and {RIDGES[-1]:g}")
+    by = " and ".join(f"{ridge:g}" for ridge in LIMITS.ridges[-2:])
+    return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {by}")
 
 
 def best_restricted(evidence: StoppingEvidence) -> Comparison:
     """The class nearest at the best stop against the class whose likelihood fit predicts best."""
     found = evidence.found
-    stop, best = found.stops["oracle"].frame, found.best_by_ridge[RIDGES[-1]]
+    stop, best = found.stops["oracle"].frame, found.best_by_ridge[LIMITS.ridges[-1]]
     near, clear = found.curves.nearest(stop)
-    fits = ", ".join(f"F_{j} {loss:.3g}" for j, loss in enumerate(found.likelihood[RIDGES[-2]]))
-    reason = (
-        f"best stop at step {found.step[stop]:g} with loss {found.validation[stop]:.4g}; fits at ridge {RIDGES[-2]:g}: {fits}"
-    )
+    fits = ", ".join(f"F_{j} {loss:.3g}" for j, loss in enumerate(found.likelihood[LIMITS.ridges[-2]]))
+    ridge = f"fits at ridge {LIMITS.ridges[-2]:g}: {fits}"
+    reason = f"best stop at step {found.step[stop]:g} with loss {found.validation[stop]:.4g}; {ridge}"
     if not clear:
         reason += "; the nearest class is not nearer than the next by two standard errors"
     return Comparison("no class" if best is None else best, near, "the same class", near == best if clear else None, reason)

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.papers.incremental.loss import Found, LaggedLoss, LaggedModel, SequenceLoss, Sequences, check_scale
+from stagescope.fields.softmax import softmax
+from stagescope.papers.incremental.loss import Found, LaggedLoss, LaggedModel, SequenceLoss, Sequences, broken, check_scale
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.incremental.transformer_passes import TransformerLoss
@@ -46,7 +47,7 @@ class PositionalHeads(LaggedModel):
 
     def attention(self, params: Params) -> np.ndarray:
         """softmax(a) over the visible positions (..., H, L, P + L - 1)."""
-        return self.masked_softmax(params["a"])
+        return softmax(np.where(self.visible, params["a"], -np.inf))
 
     def seen(self, params: Params, tokens: np.ndarray) -> np.ndarray:
         return self.attention(params)[None]
@@ -87,10 +88,10 @@ class HeadsKernel(SequenceLoss):
         """The kernel's derivatives in attention and values, taken back through the softmax. Only steps do without the loss."""
         from stagescope.papers.incremental.positional_kernel import heads_pass
 
+        if (found := broken(params)) is not None:
+            return found
         attention = self.model.attention(params)
         values = np.ascontiguousarray(np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2))
-        if not (np.isfinite(attention).all() and np.isfinite(values).all()):  # the kernel's exponential takes numbers only
-            return np.nan, {"a": np.full_like(attention, np.nan), "V": np.full_like(values, np.nan)}
         cast = values if wanted else values.astype(self.precision)
         loss, d_attention, d_values = heads_pass(attention, cast, on, self.model.context, wanted, gradient)
         centred = d_attention - np.sum(attention * d_attention, axis=-1, keepdims=True)
@@ -165,30 +166,31 @@ class ContentHeads(LaggedModel):
         draw = key(seed, "init", "W").uniform(-1.0, 1.0, size=self.shapes["W"])
         return {"W": reach * draw, "V": np.zeros(self.shapes["V"])}
 
-    def seen(self, params: Params, tokens: np.ndarray) -> np.ndarray:
-        """Attention (B, H, L, N): four gathered numbers per score."""
-        self.check_tokens(tokens)
-        weights = np.asarray(params["W"], dtype=float) / np.sqrt(self.inputs)
-        places = np.arange(self.positions)
+    def forward(self, params: Any, tokens: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Logits (B, L, d) and attention (H, B, L, N) on tokens (B, N), by NumPy, or by JAX where `xp` is its module."""
+        places, values = np.arange(self.positions), xp.swapaxes(params["V"], 1, 2)
         asked = places[self.context - 1 :]
-        rows = weights[:, tokens[:, asked]] + weights[:, None, self.vocab + asked]
-        by_token = np.take_along_axis(
-            rows, np.broadcast_to(tokens[None, :, None, places], (*rows.shape[:3], len(places))), axis=-1
-        )
-        return self.masked_softmax(np.swapaxes(by_token + rows[..., self.vocab + places], 0, 1))
+        rows = params["W"][:, tokens[:, asked]] + params["W"][:, None, self.vocab + asked]
+        scores = xp.take_along_axis(rows, tokens[None, :, None, :], axis=-1) + rows[..., self.vocab + places]
+        scores = xp.where(self.visible, scores / np.sqrt(self.inputs), -np.inf)
+        powers = xp.exp(scores - scores.max(axis=-1, keepdims=True))
+        attention = powers / powers.sum(axis=-1, keepdims=True)
+        logits = sum(attention[h] @ (values[h][tokens] + values[h][self.vocab + places]) for h in range(self.heads))
+        return logits, attention
+
+    def _forward(self, params: Params, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.check_tokens(tokens)
+        return self.forward({name: np.asarray(params[name], dtype=float) for name in "WV"}, tokens[:, : self.positions])
+
+    def seen(self, params: Params, tokens: np.ndarray) -> np.ndarray:
+        return np.swapaxes(self._forward(params, tokens)[1], 0, 1)
 
     def token_maps(self, params: Params) -> np.ndarray:
         """The part of V that reads tokens."""
         return np.asarray(params["V"], dtype=float)[:, :, : self.vocab]
 
     def logits(self, params: Params, tokens: np.ndarray) -> np.ndarray:
-        values = np.asarray(params["V"], dtype=float)
-        attention = self.seen(params, tokens)
-        total = np.zeros((len(tokens), self.targets, self.vocab))
-        for h in range(self.heads):
-            rows = values[h].T[tokens[:, : self.positions]] + values[h].T[self.vocab :]
-            total += attention[:, h] @ rows
-        return total
+        return self._forward(params, tokens)[0]
 
 
 class ContentLoss(LaggedLoss):
@@ -219,27 +221,19 @@ class ContentLoss(LaggedLoss):
     precision: Literal["float32", "float64"] = "float64"
 
     def predict(self, params: Any, data: Any) -> Any:
-        """Rows of W and V gathered by token and position, mixed by attention."""
-        from stagescope.autodiff import jax, jnp
+        from stagescope.autodiff import jnp
 
-        model = self.model
-        tokens, places = data["tokens"][:, : model.positions], np.arange(model.positions)
-        asked = places[model.context - 1 :]
-        rows = params["W"][:, tokens[:, asked]] + params["W"][:, None, model.vocab + asked]
-        scores = jnp.take_along_axis(rows, tokens[None, :, None, :], axis=-1) + rows[..., model.vocab + places]
-        attention = jax.nn.softmax(jnp.where(model.visible, scores / np.sqrt(model.inputs), -jnp.inf), axis=-1)
-        values = jnp.swapaxes(params["V"], 1, 2)
-        return jnp.einsum("hnts,hnsj->ntj", attention, values[:, tokens] + values[:, None, model.vocab + places])
+        return self.model.forward(params, data["tokens"][:, : self.model.positions], jnp)[0]
 
     def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
         from stagescope.papers.incremental.content_kernel import content_pass
 
+        if (found := broken(params)) is not None:
+            return found
         root = np.sqrt(self.model.inputs)
         queries = np.asarray(params["W"], dtype=float) / root
         values = np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2)
-        d_queries, d_values = np.full(queries.shape, np.nan), np.full(values.shape, np.nan)
-        if not (np.isfinite(queries).all() and np.isfinite(values).all()):  # the kernel's exponential takes numbers only
-            return np.nan, {"W": d_queries, "V": np.swapaxes(d_values, 1, 2)}
+        d_queries, d_values = np.empty(queries.shape), np.empty(values.shape)
         cast = np.ascontiguousarray(values, dtype=self.precision)
         loss = content_pass(queries, cast, on.by_sequence, on.soft, self.model.context, gradient, d_queries, d_values)
         return loss, {"W": d_queries / root, "V": np.swapaxes(d_values, 1, 2)}

@@ -31,16 +31,6 @@ from stagescope.params import Params
 Blocks = dict[str, np.ndarray]
 
 
-def added_places(model: Transformer, params: Params) -> np.ndarray:
-    """What is added to the tokens (positions, width)."""
-    return params["P"] if model.places == "learned" else model.fixed_places.astype(params["E"].dtype)
-
-
-def inputs(model: Transformer, params: Params) -> np.ndarray:
-    """What enters the first layer, by pair (positions x vocab, width), ordered by position, then token."""
-    return (added_places(model, params)[:, None] + params["E"]).reshape(-1, model.width)
-
-
 def turn(model: Transformer, block: np.ndarray, rows: np.ndarray, back: bool = False) -> None:
     """Turn queries or keys (..., rows, inner) by their positions, in place; only where positions are rotary."""
     if model.places != "rotary":
@@ -72,10 +62,6 @@ def _lags(model: Transformer, layer: int) -> np.ndarray:
     return np.maximum(model.rows(layer)[:, None] - np.arange(model.positions), 0)
 
 
-LINE = 64
-"""Bytes of a line of the processor's cache."""
-
-
 class Room:
     """Arrays that are used again and again: the first `rows` of one for each name."""
 
@@ -85,9 +71,10 @@ class Room:
 
     def take(self, name: str, rows: int, *shape: int) -> np.ndarray:
         if name not in self._kept or len(self._kept[name]) < rows:
-            size = math.prod((rows, *shape)) * np.dtype(self.kind).itemsize
-            raw = np.zeros(size + LINE, np.uint8)
-            start = -raw.ctypes.data % LINE
+            one = np.dtype(self.kind).itemsize
+            size, line = math.prod((rows, *shape)) * one, LANES * one  # whole lines of the processor's cache
+            raw = np.zeros(size + line, np.uint8)
+            start = -raw.ctypes.data % line
             self._kept[name] = raw[start : start + size].view(self.kind).reshape(rows, *shape)
         return self._kept[name][:rows]
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from stagescope.fields.lanes_kernel import padded as whole_lanes
-from stagescope.papers.incremental.loss import Found, LaggedLoss, Sequences
+from stagescope.papers.incremental.loss import Found, LaggedLoss, Sequences, broken
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.incremental.transformer_layers_kernel import Kept, kept_room, pass_back, pass_last, pass_layer
 from stagescope.papers.incremental.transformer_parts import (
@@ -25,8 +25,6 @@ from stagescope.papers.incremental.transformer_parts import (
     PairHeads,
     Room,
     RowHeads,
-    added_places,
-    inputs,
     padded,
 )
 from stagescope.papers.incremental.transformer_rows_kernel import add_part, draw_numbers
@@ -48,8 +46,8 @@ def transformer_pass(
 
     The room is for arrays, which the next pass of the same model may use again; `keys` are those of the dropout of each part.
     """
-    if not all(np.isfinite(block).all() for block in params.values()):  # the exponential takes numbers only
-        return np.nan, {name: np.full(np.shape(block), np.nan) for name, block in params.items()}
+    if (found := broken(params)) is not None:
+        return found
     tokens, count, total = on.by_sequence, on.tokens.shape[1], 0.0
     work = _Pass(model, params, room, keys, count)
     for first in range(0, count, work.block):
@@ -111,9 +109,10 @@ class _Pass:
         self.kept = dict[int, Kept]()
         self.wide = len(self.after[0].arrays.zeros)
         self.d_rows = {name: np.zeros(self.params[name].shape) for name in ("E", "P") if name in params}
-        self.pairs, self.places = None, added_places(model, self.params)
-        if has_table(model, sequences):
-            self.pairs = PairHeads(model, self.params, room, *self._centred("pairs", padded(inputs(model, self.params), 1)))
+        self.pairs, self.places = None, self.params["P"] if "P" in params else model.fixed_places.astype(kind)
+        if has_table(model, sequences):  # what enters the first layer, by pair, ordered by position, then token
+            inputs = (self.places[:, None] + self.params["E"]).reshape(-1, model.width)
+            self.pairs = PairHeads(model, self.params, room, *self._centred("pairs", padded(inputs, 1)))
         first = 2 if self.pairs else 1
         self.heads = [RowHeads(model, self.params, i, self.room) for i in range(first, model.layers + 1)]
 

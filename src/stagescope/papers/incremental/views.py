@@ -1,19 +1,17 @@
 """Views of runs: attention over lags, group masses, levels of the restricted classes, heads of the regression flow."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from stagescope.papers.incremental.observables import GroupMass, HeadCurves, LagCurves, head_curves, lag_curves
+from stagescope.papers.incremental.observables import GroupMass, head_curves, lag_curves
 from stagescope.papers.incremental.students import PositionalHeads
 from stagescope.papers.reading import Reading
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
-
-NAMED_PAIRS = 9
-"""Curves with a label of their own: three heads on three groups, as in the paper."""
 
 
 def numbered(what: str, count: int) -> tuple[str, ...]:
@@ -21,13 +19,15 @@ def numbered(what: str, count: int) -> tuple[str, ...]:
     return tuple(f"{what} {i + 1}" for i in range(count))
 
 
+def labelled(made: Sequence[Curve]) -> list[Curve]:
+    """As many curves as are shown, of which nine have a label of their own: three heads on three groups, as in the paper."""
+    return [replace(curve, faint=i >= 9) for i, curve in enumerate(made[:MOST])]
+
+
 def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
     """Curves of values (frames, H, k), one for every head and group; the colour is the group's."""
-    made = []
-    for i, group in enumerate(groups):
-        for h in range(values.shape[1]):
-            made.append(Curve(f"head {h + 1}, {group}", values[:, h, i], group, faint=len(made) >= NAMED_PAIRS))
-    return made[:MOST]
+    heads = range(values.shape[1])
+    return labelled([Curve(f"head {h + 1}, {group}", values[:, h, i], group) for i, group in enumerate(groups) for h in heads])
 
 
 def mass_view(found: GroupMass, groups: Sequence[str], what: str, frames: np.ndarray | None) -> View:
@@ -36,21 +36,21 @@ def mass_view(found: GroupMass, groups: Sequence[str], what: str, frames: np.nda
     return curves("mass", "Attention of each head on each group", about, "attention", made, frames=frames)
 
 
-def agreement_view(found: LagCurves | HeadCurves, frames: np.ndarray | None) -> View:
-    """Agreement of heads, and how far they divide the groups."""
-    made = [Curve("agreement of attention", found.agreement)]
+GROUPS = """Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to groups. Contrast: \
+the same after subtracting the mean over heads. Heads compete while they agree and cooperate once they divide the groups."""
+
+
+def agreement_view(found: GroupMass, alike: np.ndarray, about: str = GROUPS, frames: np.ndarray | None = None) -> View:
+    """Agreement of heads, that of their attention given, and how far they divide the groups."""
+    made = [Curve("agreement of attention", alike)]
     if found.value_agreement is not None:
         made.append(Curve("agreement of values", found.value_agreement))
     made += [Curve("specialisation", found.specialisation), Curve("contrast", found.contrast)]
-    about = (
-        "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to groups. Contrast: the "
-        "same after subtracting the mean over heads. Heads compete while they agree and cooperate once they divide the groups."
-    )
     return curves("heads", "Agreement and specialisation of heads", about, "", made, frames=frames)
 
 
 def learned_view(learned: np.ndarray, groups: Sequence[str], frames: np.ndarray | None) -> View:
-    made = [Curve(group, learned[:, i], faint=i >= NAMED_PAIRS) for i, group in enumerate(groups)][:MOST]
+    made = labelled([Curve(group, learned[:, i]) for i, group in enumerate(groups)])
     about = "Component of the model's map of each group along the true map, as a share of the true one: 1 when it is learned."
     about += left_out(len(groups), what="groups")
     level = [Level("learned", 1.0)]
@@ -163,7 +163,7 @@ def lag_views(reading: Reading) -> list[Maker]:
         attention,
         by_lag,
         partial(mass_view, found, groups, f"the lags of each group ({listed})", frames),
-        partial(agreement_view, found, frames),
+        partial(agreement_view, found, found.agreement, frames=frames),
         lambda: None if found.learned is None else learned_view(found.learned, groups, frames),
         entropy,
         alignment,
@@ -241,7 +241,7 @@ def regression_views(reading: Reading) -> list[Maker]:
         loss,
         attention,
         partial(mass_view, found, groups, "the positions of the features", frames),
-        partial(agreement_view, found, frames),
+        partial(agreement_view, found, found.agreement, frames=frames),
         lambda: learned_view(found.learned, groups, frames),
         head_values,
         partial(heads_in_plane, values, frames),

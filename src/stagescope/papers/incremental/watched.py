@@ -4,29 +4,17 @@ The evidence is the reading of a watched run (`papers/watched.py`). Both claims 
 from context. Bars and their controls are in docs/watched-claims.md.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from stagescope.claims.claim import Claim, claim
 from stagescope.claims.comparison import Comparison, Regime, at_least, narrowed, not_applicable
+from stagescope.papers.incremental.limits import LIMITS
 from stagescope.watching.events import Together, first_layer, together
-
-
-@dataclass(frozen=True)
-class Bars:
-    """When heads count as moving, as together and as parted."""
-
-    moved: float = 0.1  # root mean square distance of rows from the start, mean over the heads of a layer
-    together: float = 0.8  # mean cosine between the moves of heads; 0 where each goes its own way
-    parted: float = 0.2  # fall of that cosine to the end of the run
-
-
-BARS = Bars()
 
 
 def _cosines(run: Any) -> tuple[Together, Together] | None:
     """Cosine of the moves in the first layer whose heads move, when they do and at the end; None where no layer moves."""
-    if "sketch" not in run.series or (found := first_layer(run, BARS.moved)) is None:
+    if "sketch" not in run.series or (found := first_layer(run, LIMITS.moved)) is None:
         return None
     layer, frame = found
     return together(run, layer, frame), together(run, layer, run.frames - 1)
@@ -35,7 +23,7 @@ def _cosines(run: Any) -> tuple[Together, Together] | None:
 def _regime(evidence: Any) -> Regime:
     if "sketch" not in evidence.run.series:
         return not_applicable("asks for sketches of the patterns, which were not recorded")
-    moved = _cosines(evidence.run) is not None, f"in no layer the heads move by {BARS.moved:g} in the mean"
+    moved = _cosines(evidence.run) is not None, f"in no layer the heads move by {LIMITS.moved:g} in the mean"
     return narrowed(Regime(evidence.gate.open, evidence.gate.sentence), moved)
 
 
@@ -49,11 +37,11 @@ def _both(evidence: Any) -> tuple[Together, Together, tuple[Together, Together] 
 def _first(evidence: Any) -> Comparison:
     early, _, control = _both(evidence)
     reason = (
-        f"the heads of layer {early.layer} have moved by {BARS.moved:g} at {early.step:.5g}; the cosine is {early.cosine:.2f}"
+        f"the heads of layer {early.layer} have moved by {LIMITS.moved:g} at {early.step:.5g}; the cosine is {early.cosine:.2f}"
     )
     return at_least(
         early.cosine,
-        BARS.together,
+        LIMITS.together,
         reason,
         measured_error=early.error,
         control=None if control is None else control[0].cosine,
@@ -64,12 +52,12 @@ def _first(evidence: Any) -> Comparison:
 def _later(evidence: Any) -> Comparison:
     early, late, control = _both(evidence)
     reason = f"the cosine of layer {early.layer} goes from {early.cosine:.2f} at {early.step:.5g} to {late.cosine:.2f} at the end"
-    if early.cosine - early.error < BARS.together:
+    if early.cosine - early.error < LIMITS.together:
         said = f"{reason}: heads that were not together cannot part"
-        return Comparison(BARS.parted, early.cosine - late.cosine, "at least", None, said, unit="fall of the mean cosine")
+        return Comparison(LIMITS.parted, early.cosine - late.cosine, "at least", None, said, unit="fall of the mean cosine")
     return at_least(
         early.cosine - late.cosine,
-        BARS.parted,
+        LIMITS.parted,
         reason,
         measured_error=(early.error**2 + late.error**2) ** 0.5,
         control=None if control is None else control[0].cosine - control[1].cosine,

@@ -7,7 +7,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.claims.ledger import Ledger
-from stagescope.papers.incremental.stopping import RIDGES, STOPPING_CLAIMS, Stop, StoppingEvidence
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.stopping import STOPPING_CLAIMS, Stop, StoppingEvidence
 
 FINISHED = SimpleNamespace(done=True, status="finished", reason="", clock="step")
 
@@ -24,7 +25,7 @@ def evidence(
     ridge_error=0.01,
 ):
     """A run whose best frame is its second, with loss 1.4; `near` are the classes there and at the end."""
-    likelihood = {**dict.fromkeys(RIDGES, np.array(fits)), RIDGES[-1]: np.array(loose or fits)}
+    likelihood = {**dict.fromkeys(LIMITS.ridges, np.array(fits)), LIMITS.ridges[-1]: np.array(loose or fits)}
     best = {r: int(np.argmin(row)) for r, row in likelihood.items()}
     found = SimpleNamespace(
         law=SimpleNamespace(sequences=50),
@@ -39,7 +40,7 @@ def evidence(
         nearest=lambda frame: near[frame - 1],
         likelihood=likelihood,
         best_by_ridge=best,
-        best_class=best[RIDGES[-1]] if best[RIDGES[-1]] == best[RIDGES[-2]] else None,
+        best_class=best[LIMITS.ridges[-1]] if best[LIMITS.ridges[-1]] == best[LIMITS.ridges[-2]] else None,
         ridge=np.array(ridge),
         ridge_error=lambda frame, groups: ridge_error,
     )

@@ -8,7 +8,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.incremental.levels import fit_class, fit_ridge
-from stagescope.papers.incremental.stopping import RIDGES, Stopping, stopping
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.stopping import Stopping, stopping
 
 SMALL = {"vocab": 6, "spans": (1, 1), "targets": 4, "heads": 2, "scale": 3.0, "frames": 60}
 
@@ -69,10 +70,10 @@ def test_fits_are_those_of_the_public_functions():
     law, judged = found.law, tokens_of(found.validation_law)
     start = law.model.context
     for j in (1, 2):
-        direct = fit_class(law.process, tokens_of(law), j, start, RIDGES[1])
-        assert found.likelihood[RIDGES[1]][j] == pytest.approx(direct.loss(judged, start), abs=2e-3)
+        direct = fit_class(law.process, tokens_of(law), j, start, LIMITS.ridges[1])
+        assert found.likelihood[LIMITS.ridges[1]][j] == pytest.approx(direct.loss(judged, start), abs=2e-3)
         assert found.ridge[j] == pytest.approx(fit_ridge(law.process, tokens_of(law), j, start).loss(judged, start), abs=1e-9)
-    assert [found.ridge[0], found.likelihood[RIDGES[0]][0]] == pytest.approx([np.log(6)] * 2)
+    assert [found.ridge[0], found.likelihood[LIMITS.ridges[0]][0]] == pytest.approx([np.log(6)] * 2)
 
 
 def test_with_many_sequences_all_fits_reach_the_levels_and_nothing_is_gained_by_stopping():
@@ -85,12 +86,14 @@ def test_with_many_sequences_all_fits_reach_the_levels_and_nothing_is_gained_by_
 
 def test_a_class_that_is_not_the_same_for_vanishing_ridges_is_not_settled():
     found = small()
-    falling = dict(zip(RIDGES, (np.array([3.0, 2.0, 1.0]), np.array([3.0, 2.0, 1.0]), np.array([3.0, 2.0, 9.0])), strict=True))
+    falling = dict(
+        zip(LIMITS.ridges, (np.array([3.0, 2.0, 1.0]), np.array([3.0, 2.0, 1.0]), np.array([3.0, 2.0, 9.0])), strict=True)
+    )
     unsure = replace(found)
     unsure.__dict__["likelihood"] = falling
     assert unsure.best_class is None
     assert list(unsure.best_by_ridge.values()) == [2, 2, 1]
-    unsure.__dict__["likelihood"] = {**falling, RIDGES[-1]: np.array([3.0, 2.0, np.nan])}
+    unsure.__dict__["likelihood"] = {**falling, LIMITS.ridges[-1]: np.array([3.0, 2.0, np.nan])}
     assert unsure.best_class is None
 
 

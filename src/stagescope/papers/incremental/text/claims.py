@@ -12,7 +12,8 @@ from scipy.stats import rankdata
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED, flutter
-from stagescope.papers.incremental.text.stages import TEXT, TextEvidence
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.text.stages import TextEvidence
 from stagescope.params import key
 
 
@@ -24,8 +25,8 @@ def _seen(evidence: TextEvidence) -> Regime:
     before = int(np.sum(evidence.heads.time < first))
     most = added[found.first - 1]
     return regime_of(
-        (most >= TEXT.ahead * second, f"the first lag has less than {TEXT.ahead:g} times the next"),
-        (before >= TEXT.before, f"{before} frames before t1; at least {TEXT.before} are needed"),
+        (most >= LIMITS.distinct * second, f"the first lag has less than {LIMITS.distinct:g} times the next"),
+        (before >= LIMITS.before, f"{before} frames before t1; at least {LIMITS.before} are needed"),
         (most > 3 * found.errors[found.first - 1], "no lag has information about the next token"),
         holds=f"lag {found.first} has {found.alone.max():.3g} nats, the next one adds {second:.3g}",
     )
@@ -36,8 +37,8 @@ def _several(evidence: TextEvidence) -> Regime:
     if evidence.count == 1:
         return not_applicable("there is one head")
     base, alike = _seen(evidence), float(evidence.heads.agreement[0])
-    if alike < TEXT.start:
-        return Regime(False, f"the agreement of heads at the start is {alike:.2f}, below {TEXT.start:g}")
+    if alike < LIMITS.together:
+        return Regime(False, f"the agreement of heads at the start is {alike:.2f}, below {LIMITS.together:g}")
     return base
 
 
@@ -58,7 +59,7 @@ def _order(evidence: TextEvidence) -> Comparison:
         why = f"lag {wrong[1]} is more important than lag {wrong[0]} but came later" if wrong else ""
         why = why or f"lag {skipped} is more important than lag {lags[-1]} but was not acquired"
         return Comparison("in order", " ".join(map(str, lags)), "order", False, f"{evidence.shown}; {why}")
-    orders = (key(0, "lags", i).permutation(added) for i in range(TEXT.draws))
+    orders = (key(0, "lags", i).permutation(added) for i in range(LIMITS.orders))
     chance = np.array([_correlation(evidence.attention, other) for other in orders])
     return beyond_chance(found, chance, f"{evidence.shown}; {reason}")
 
@@ -71,21 +72,23 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
 def _competition(evidence: TextEvidence) -> Comparison:
     """All heads attend most to the first lag of held-out text at t1; by chance each head would choose for itself."""
     if not evidence.acquired or evidence.useless is not None:
-        return undecided(evidence.useless or evidence.shown, TEXT.alike, "at least")
+        return undecided(evidence.useless or evidence.shown, LIMITS.alike, "at least")
     (lag, when), wanted = evidence.acquired[0], evidence.held.first
     frame = evidence.heads.frame(when)
     agree, tops, mass = float(evidence.heads.agreement[frame]), evidence.heads.tops(frame), evidence.heads.mass[frame]
     reason = f"{evidence.shown}; at t1 the agreement of heads is {agree:.3f}, their top lags are {' '.join(map(str, tops))}"
-    if agree < TEXT.alike or set(tops) != {lag} or lag != wanted:
-        return Comparison(TEXT.alike, agree, "at least", False, f"{reason}; the most informative lag is {wanted}")
-    chance = [np.mean([row[key(0, "heads", i, h).integers(len(row))] for h, row in enumerate(mass)]) for i in range(TEXT.draws)]
+    if agree < LIMITS.alike or set(tops) != {lag} or lag != wanted:
+        return Comparison(LIMITS.alike, agree, "at least", False, f"{reason}; the most informative lag is {wanted}")
+    chance = [
+        np.mean([row[key(0, "heads", i, h).integers(len(row))] for h, row in enumerate(mass)]) for i in range(LIMITS.orders)
+    ]
     share = float(mass[:, wanted - 1].mean())
     return beyond_chance(share, np.array(chance), f"{reason}; they give {share:.2f} of their attention to lag {wanted}")
 
 
 def _level(evidence: TextEvidence) -> Comparison:
     """Between t1 and t2 the loss is flattest, on a logarithmic clock, near the best loss with the first lag alone."""
-    limit, unit = TEXT.close, "share of the step"
+    limit, unit = LIMITS.broad, "share of the step"
     if not evidence.acquired or evidence.useless is not None:
         return undecided(evidence.useless or evidence.shown, 0.0, limit, unit)
     start = evidence.acquired[0][1]

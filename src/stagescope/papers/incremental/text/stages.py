@@ -11,10 +11,9 @@ from stagescope.corpora.vocabulary import tally
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.detect.stage import Event, Stage, Stages
-from stagescope.errors import InputError
-from stagescope.papers.incremental.observables import GroupMass
+from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.observables import GroupMass, law_of
 from stagescope.papers.incremental.text.loss import LagInformation, TextHeads, lag_information
-from stagescope.papers.rebuild import rebuilt
 from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
 
@@ -72,14 +71,7 @@ class TextLagCurves(GroupMass):
 
 def text_lag_curves(run: Run) -> TextLagCurves:
     """The curves of a run of TextHeads."""
-    law = rebuilt(run.spec["field"])
-    if not isinstance(law, TextHeads):
-        raise InputError(f"expected a run of TextHeads, got one of {run.spec['field']['type']}")
-    return TextLagCurves(run.time, run.series["loss"], dict(run.params), law)
-
-
-ACQUIRED = 0.5
-"""A lag is acquired when a head first gives it this share of its attention: most of it."""
+    return TextLagCurves(run.time, run.series["loss"], dict(run.params), law_of(run, TextHeads, "TextHeads"))
 
 
 @dataclass(frozen=True)
@@ -103,7 +95,7 @@ class LagHeads:
 def acquired(heads: LagHeads) -> tuple[tuple[int, float], ...]:
     """Acquired lags with their times, earliest first."""
     best = heads.mass.max(axis=1)
-    found = [(lag + 1, first_crossing(heads.time, best[:, lag], ACQUIRED, rising=True)) for lag in range(best.shape[1])]
+    found = [(lag + 1, first_crossing(heads.time, best[:, lag], LIMITS.most, rising=True)) for lag in range(best.shape[1])]
     return tuple(sorted(((lag, when) for lag, when in found if when is not None), key=lambda pair: pair[1]))
 
 
@@ -114,12 +106,12 @@ def detect(heads: LagHeads, *, clock: str, status: str) -> Stages:
     for j, (lag, _) in enumerate(found, start=1):  # intervals are from the spacing of records and the noise of batches in the run
         how, share = f"a head gives lag {lag} half of its attention", best[:, lag - 1]
         error = TWO_SIDED * flutter(heads.time, share)
-        events[f"t{j}"] = crossing(heads.time, share, ACQUIRED, True, error=error, how=how)
+        events[f"t{j}"] = crossing(heads.time, share, LIMITS.most, True, error=error, how=how)
         notes[f"t{j}"] = f"lag {lag}"
     rest, most, taken = "every lag was acquired", best.max(axis=0), {lag for lag, _ in found}
     if others := [lag for lag in range(1, len(most) + 1) if lag not in taken]:
         lag = max(others, key=lambda one: most[one - 1])
-        rest = f"no other lag had {ACQUIRED:g} of a head's attention; lag {lag} had the most, {most[lag - 1]:.2f}"
+        rest = f"no other lag had {LIMITS.most:g} of a head's attention; lag {lag} had the most, {most[lag - 1]:.2f}"
     notes |= {name: rest for name, event in events.items() if event.time is None}
     return Stages.of(status, clock, events, _stages(heads, found), notes)
 
@@ -146,35 +138,6 @@ def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stag
     return tuple(made)
 
 
-@dataclass(frozen=True)
-class TextThresholds:
-    """When a run on a text has settled."""
-
-    moves: float = 0.05
-    """Largest move of the loss over the late part of the run, in shares of the first step."""
-    late: float = 0.2
-    """The late part is this share of the run. The last lag must also be acquired within this share from the start: the next
-    one may take several times as long as those before."""
-    useful: float = 0.05
-    """Least share by which the held-out loss must end below that of the frequencies: heads also turn to lags of words in random
-    order, where this share is 0."""
-    ahead: float = 1.3
-    """Least ratio of the importance of the first lag to the next: closer ones are learned together."""
-    before: int = 5
-    """Least number of frames before t1: a coarser record fakes it."""
-    start: float = 0.8
-    """Least agreement of heads at the start for claims about competing heads: they are more alike than apart."""
-    alike: float = 0.95
-    """Least agreement of heads that compete: for two heads on one lag, a share of .77 or more of it each."""
-    close: float = 0.15
-    """Largest distance of a plateau from its level, in shares of the step of the first lag."""
-    draws: int = 499
-    """Orders of lags by chance."""
-
-
-TEXT = TextThresholds()
-
-
 @dataclass(frozen=True, eq=False)
 class TextEvidence(Evidence):
     """A run of heads on a text, the importance of its lags, and two levels: the losses of the best predictors that see no lag
@@ -199,11 +162,10 @@ class TextEvidence(Evidence):
     @property
     def useless(self) -> str | None:
         """Why nothing was learned that holds on held-out text; None where something was."""
-        if self.gain >= TEXT.useful:
+        if self.gain >= LIMITS.sampled:
             return None
-        return (
-            f"the held-out loss ends {self.gain:+.1%} below that of the frequencies, not {TEXT.useful:.0%}: no lag is used there"
-        )
+        least = f"{LIMITS.sampled:.0%}: no lag is used there"
+        return f"the held-out loss ends {self.gain:+.1%} below that of the frequencies, not {least}"
 
     @cached_property
     def attention(self) -> np.ndarray:
@@ -215,13 +177,13 @@ class TextEvidence(Evidence):
     @property
     def long(self) -> bool:
         """Whether the last lag was acquired so early that another one had time to follow."""
-        return bool(self.acquired) and self.acquired[-1][1] <= TEXT.late * self.heads.time[-1]
+        return bool(self.acquired) and self.acquired[-1][1] <= LIMITS.late * self.heads.time[-1]
 
     @property
     def loss_settled(self) -> bool:
         """Whether the loss rests over the late part of the run."""
-        late = self.heads.loss[self.heads.time >= (1 - TEXT.late) * self.heads.time[-1]]
-        return len(late) > 2 and float(np.ptp(late)) <= TEXT.moves * float(self.levels[0] - self.levels[1])
+        late = self.heads.loss[self.heads.time >= (1 - LIMITS.late) * self.heads.time[-1]]
+        return len(late) > 2 and float(np.ptp(late)) <= LIMITS.sampled * float(self.levels[0] - self.levels[1])
 
     @property
     def shown(self) -> str:

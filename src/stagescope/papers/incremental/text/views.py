@@ -7,11 +7,14 @@ import numpy as np
 from stagescope.corpora.corpus import written
 from stagescope.errors import InputError
 from stagescope.papers.incremental.text.stages import text_lag_curves
-from stagescope.papers.incremental.views import heads_in_plane, numbered, pairs
+from stagescope.papers.incremental.views import agreement_view, heads_in_plane, numbered, pairs
 from stagescope.papers.reading import Reading
 from stagescope.views.any_run import largest, loss_view, matrix, norms_view, values_view
 from stagescope.views.curves import CELLS, curves, left_out, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View
+
+LAGS = """Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to lags; contrast: the \
+same after subtracting the mean over heads. Heads compete while they agree, and part when one leaves the first lag."""
 
 
 def text_lag_views(reading: Reading) -> list[Maker]:
@@ -66,20 +69,6 @@ def text_lag_views(reading: Reading) -> list[Maker]:
         about = "Lag 1 is the word before, lag 2 the one before that; one colour per lag." + left_out(heads * lags)
         return curves("mass", "Attention of each head on each lag", about, "attention", made)
 
-    def agreement() -> View | None:
-        """None for one head, which agrees with itself."""
-        if heads == 1:
-            return None
-        made = [Curve("agreement of attention", found.mass_agreement), Curve("specialisation", found.specialisation)]
-        made.append(Curve("contrast", found.contrast))
-        about = (
-            "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to lags; contrast: the "
-        )
-        about += (
-            "same after subtracting the mean over heads. Heads compete while they agree, and part when one leaves the first lag."
-        )
-        return curves("heads", "Agreement and specialisation of heads", about, "", made)
-
     def value_maps() -> View:
         """The values of the 40 most frequent words: tokens are ordered by frequency, and more labels would not be legible."""
         size = min(40, found.law.process.vocab)
@@ -110,4 +99,5 @@ def text_lag_views(reading: Reading) -> list[Maker]:
         some = shown(run, run.params["V"][0].size, CELLS)
         return heads_in_plane(np.asarray(some.run.params["V"]), some.frames)
 
-    return [loss, by_lag, masses, agreement, value_maps, in_plane, partial(values_view, run, ("V",)), partial(norms_view, run)]
+    several = [partial(agreement_view, found, found.mass_agreement, LAGS)] if heads > 1 else []  # one head agrees with itself
+    return [loss, by_lag, masses, *several, value_maps, in_plane, partial(values_view, run, ("V",)), partial(norms_view, run)]
