@@ -29,13 +29,7 @@ LEFT = "#9b9b9b"
 """Categories that have no colour of their own."""
 START = "#e6a3b3"
 """What was there at the start: on neither map of colours."""
-FOOT = 0.1
-"""Share of the ramp of numbers that is left out: its pale end is the colour of the paper, and of cells that do not exist."""
 FIXED = {"confirmed": CATEGORIES[2], "violated": CATEGORIES[1], "inconclusive": CATEGORIES[4], "not applicable": LEFT}
-LETTER, LINE = 0.072, 0.17
-"""Inches of a letter and of a line beside an axis."""
-LETTERS_PER_INCH = 15.5
-"""Of a legend."""
 
 
 def ruler(axis: Mapping[str, Any]) -> Ruler:
@@ -99,7 +93,8 @@ class NumberColors:
     def __init__(self, values: Sequence[float]) -> None:
         self.scale = ValueScale(values)
         signed = self.scale.signed
-        self.map = colour_map(signed, 0.0 if signed else FOOT)
+        # without its pale tenth, the colour of the paper and of cells that do not exist
+        self.map = colour_map(signed, 0.0 if signed else 0.1)
 
     def __call__(self, value: float) -> Any:
         return self.map(self.scale.place(value))
@@ -144,7 +139,7 @@ def ticks(axes: "Axes", ruler: Ruler, letter: str, length: float) -> None:
     first, last = ruler.reach
     inches = [(ruler.place(value) - first) / (last - first) * length for value in values]
     turned = letter == "x" and named and max(map(len, texts)) > 6
-    rooms = [LETTER * len(text) + 0.08 if letter == "x" and not turned else LINE for text in texts]
+    rooms = [0.072 * len(text) + 0.08 if letter == "x" and not turned else 0.17 for text in texts]  # inches, of a line .17
     kept: list[int] = []  # labels to write, from the first on, so that none touches the one before
     for i, (place, room) in enumerate(zip(inches, rooms, strict=True)):
         if not kept or place - inches[kept[-1]] >= (room + rooms[kept[-1]]) / 2:
@@ -257,7 +252,7 @@ def _keys(drawing: "Drawing", numbers: Numbers, colors: Colors, grid: Sequence["
     """The bar of colours or the list of categories, and what hatching, grey and dots mean."""
     from matplotlib.patches import Patch
 
-    width = int(LETTERS_PER_INCH * drawing.get_figwidth()) - 4
+    width = _letters(drawing)
     handles: list[Any] = []
     if isinstance(colors, NameColors):
         shown = present(numbers)
@@ -270,11 +265,22 @@ def _keys(drawing: "Drawing", numbers: Numbers, colors: Colors, grid: Sequence["
             _bar(drawing, numbers, colors, grid)
     handles += _marks(numbers, width)
     if handles:
-        longest = max(max(map(len, handle.get_label().split("\n"))) for handle in handles)
-        columns = max(1, min(len(handles), 4 if len(grid) == 1 else 6, width // (longest + 3)))
-        drawing.legend(handles=handles, loc="outside lower left", ncols=columns, handlelength=1.4, handleheight=1.1)
+        columns = _legend(drawing, handles, 4 if len(grid) == 1 else 6, handlelength=1.4, handleheight=1.1)
         lines = sum(1 + handle.get_label().count("\n") for handle in handles) / columns
         drawing.set_figheight(drawing.get_figheight() + 0.15 * max(0.0, lines - 3))
+
+
+def _letters(drawing: "Drawing") -> int:
+    """Letters in a line of a legend."""
+    return int(15.5 * drawing.get_figwidth()) - 4
+
+
+def _legend(drawing: "Drawing", handles: Sequence[Any], most: int, **looks: float) -> int:
+    """A legend below a drawing; returns in how many columns, at most `most`, as the longest line of a label allows."""
+    longest = max(len(line) for handle in handles for line in str(handle.get_label()).split("\n"))
+    columns = max(1, min(len(handles), most, _letters(drawing) // (longest + 3)))
+    drawing.legend(handles=handles, loc="outside lower left", ncols=columns, **looks)
+    return columns
 
 
 def _bar(drawing: "Drawing", numbers: Numbers, colors: NumberColors, grid: Sequence["Axes"]) -> None:
@@ -314,11 +320,8 @@ def _marks(numbers: Numbers, width: int) -> list[Any]:
     return found
 
 
-WIDTH = 5.6
 LANE = 0.075
 """Height of a lane, as a share of that of the values."""
-NAME = 44
-"""Letters of a line beside a row."""
 MARKS = {"not reached": "^", "in progress": "^", "start": "D", "failed": "x", "none": "|"}
 ABOVE, BELOW = CLOCKED, ("start", "failed", "none")
 
@@ -327,9 +330,9 @@ def draw_curves(numbers: Numbers) -> "Drawing":
     from matplotlib import pyplot
 
     words = numbers["kind"] == "word"
-    names = distinct(list(present(numbers).values()), NAME) if words else []
-    height = 1.9 + sum(0.16 + 0.14 * (1 + name.count("\n")) for name in names) if words else 3.4
-    drawing, axes = pyplot.subplots(figsize=(WIDTH, height), layout="constrained")
+    names = distinct(list(present(numbers).values()), 44) if words else []
+    width, height = 5.6, 1.9 + sum(0.16 + 0.14 * (1 + name.count("\n")) for name in names) if words else 3.4
+    drawing, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     x = ruler(numbers["x"])
     if words:
         _share_dots(axes, numbers, names, x)
@@ -339,12 +342,9 @@ def draw_curves(numbers: Numbers) -> "Drawing":
     axes.set_xlabel(axis_name(numbers["x"]))
     handles = axes.get_legend_handles_labels()[0]
     if handles:
-        width = int(LETTERS_PER_INCH * WIDTH) - 4
-        longest = max(len(str(handle.get_label())) for handle in handles)
-        columns = max(1, min(4, len(handles), width // (longest + 3)))
+        columns = _legend(drawing, handles, 4)
         drawing.set_figheight(height + 0.16 * max(0, -(-len(handles) // columns) - 2))
-        drawing.legend(handles=handles, loc="outside lower left", ncols=columns)
-    drawing.suptitle(title(numbers, WIDTH), fontsize=9.5, x=0.01, ha="left")
+    drawing.suptitle(title(numbers, width), fontsize=9.5, x=0.01, ha="left")
     return drawing
 
 

@@ -29,7 +29,7 @@ from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, LAST_STAGE, Column,
 from stagescope.sweeping.plan import color_of
 from stagescope.sweeping.rows import Row, outcome, reached_end
 from stagescope.sweeping.table import PREFIX, Sweep, same
-from stagescope.views.figure import Numbers
+from stagescope.views.figure import CATEGORIES, Numbers
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,6 @@ def _match(sweep: Sweep, name: str, value: Any) -> Value:
     raise InputError(f"no cell has {name} = {value}; the nearest have {', '.join(f'{each:.6g}' for each in sorted(near))}")
 
 
-PLACES = 80
-"""Points of a line, at equal distances along its first axis."""
-
-
 def find_boundary(sweep: Sweep, chosen: Selection, name: str) -> Boundary:
     """The boundary of that name, refused where the study has none, or where the diagram has other axes."""
     known = studies()[sweep.plan.study].boundaries if sweep.plan.study in studies() else {}
@@ -121,18 +117,19 @@ def find_boundary(sweep: Sweep, chosen: Selection, name: str) -> Boundary:
 
 
 def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, Any]) -> dict[str, Any]:
-    """The line in one panel: values of both axes by name, None where there is no such place, and its title."""
+    """The line in one panel: values of both axes by name, None where there is no such place, and its title.
+
+    It has 80 points, at equal distances along its first axis.
+    """
     axis = next(axis for axis in sweep.axes if axis.name == boundary.axes[0])
     ruler = Ruler(Scale(axis.kind, axis.values))
-    values = [ruler.value(float(place)) for place in np.linspace(*ruler.reach, PLACES)]
+    values = [ruler.value(float(place)) for place in np.linspace(*ruler.reach, 80)]
     found = boundary.line({**sweep.plan.fixed, **at}, values)
     return {"name": name, "title": boundary.title, boundary.axes[0]: values, boundary.axes[1]: found}
 
 
-MOST_PANELS = 6
-MOST_SERIES = 7
-MOST_CATEGORIES = 7
-"""Colours that everybody can tell apart; rarer categories share a grey."""
+MOST_CATEGORIES = len(CATEGORIES) - 1
+"""Colours that everybody can tell apart, but for the grey that rarer categories share."""
 OTHER = "other"
 EMPTY = "(none)"
 """How an empty text is shown, such as the reason of a run that did not fail."""
@@ -196,7 +193,7 @@ def _cuts(
     free = [axis for name, axis in axes.items() if name not in (chosen.x, chosen.y, *chosen.at)]
     count = math.prod(len(axis.values) for axis in free)
     words = chosen.y is None and column.kind == "word"
-    most = MOST_PANELS if chosen.y is not None else 1 if words else MOST_SERIES
+    most = 6 if chosen.y is not None else 1 if words else MOST_CATEGORIES
     if count > most:
         many = max(free, key=lambda axis: len(axis.values))
         what = "panels" if chosen.y is not None else "rows of dots for every name" if words else "curves"

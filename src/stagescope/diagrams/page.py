@@ -21,15 +21,16 @@ from stagescope.sweeping.rows import Row, outcome, reached_end
 from stagescope.sweeping.table import Sweep
 
 LACKS = (None, "failed", *CLOCKED, "none")
-"""Why a cell has no value, by the number that travels; `viewer/sweep.js` has the same list."""
-TORN, START = 8, 16
-"""Added to that number: seeds disagree, the event was there at the start."""
+"""Why a cell has no value, by the number that travels; `viewer/sweep.js` has the same list.
+
+To it 8 is added where seeds disagree, and 16 where the event was there at the start.
+"""
 
 
 def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[str, int], blocks: Blocks) -> dict[str, Any]:
     """What the cells say in a column; `codes` are the numbers of its words."""
     said = [cell_of(column, rows) for rows in cells]
-    states = [LACKS.index(one["lack"]) + TORN * disagree(one) + START * bool(one.get("start")) for one in said]
+    states = [LACKS.index(one["lack"]) + 8 * disagree(one) + 16 * bool(one.get("start")) for one in said]
     found: dict[str, Any] = {"states": blocks.u8(np.array(states, np.uint8))}
     if column.kind == "word":
         values = np.array([codes.get(one["value"], -1) for one in said], int)

@@ -1,9 +1,10 @@
 """Sentences of a phase diagram: why a cell has no value, where runs ended, what is missing, which clocks there are."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stagescope.papers.registry import studies
+from stagescope.reporting.portrait import setting_text
 from stagescope.sweeping.columns import Column
 from stagescope.sweeping.rows import Row
 from stagescope.sweeping.table import Sweep
@@ -103,13 +104,5 @@ def fixed_text(sweep: Sweep) -> list[tuple[str, str]]:
         default = fields[name].default if name in fields else None
         default = list(default) if isinstance(default, tuple) else default
         if value is not None and (value != default or name in length):
-            found.append((name, _option_text(value)))
+            found.append((name, setting_text(value)))
     return found
-
-
-def _option_text(value: Any) -> str:
-    if isinstance(value, Mapping | str):
-        return str(value)
-    if isinstance(value, Sequence):
-        return " ".join(map(_option_text, value))
-    return f"{value:.12g}" if isinstance(value, float) else str(value)

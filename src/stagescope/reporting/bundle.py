@@ -31,9 +31,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import StagescopeError
-
-TOGETHER = 4_000_000
-"""Items companded at once, to bound memory."""
+from stagescope.views.curves import in_parts
 
 
 class Blocks:
@@ -62,10 +60,7 @@ class Blocks:
     def companded(self, values: np.ndarray, low: float, high: float) -> dict[str, Any]:
         """8 bits over the range the values have, which is symmetric if `low` = -`high`; else not above `low` at its foot."""
         low, high = _range(values, low, high)
-        codes = np.empty(values.shape, np.uint8)
-        step = max(1, TOGETHER // max(1, values[:1].size))
-        for first in range(0, len(values), step):
-            codes[first : first + step] = _codes(values[first : first + step], low, high)
+        codes = np.concatenate([_codes(part, low, high) for part in in_parts(values)])
         codes[1:] -= codes[:-1].copy()
         return self._add(values, "companded", np.moveaxis(codes, 0, -1).tobytes(), low=low, high=high)
 

@@ -19,14 +19,27 @@ import numpy as np
 import stagescope
 from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage, Stages
-from stagescope.errors import InputError
+from stagescope.errors import InputError, first_names
 from stagescope.landscape.ladder import Rung
 from stagescope.papers.reading import reading
 from stagescope.papers.registry import studies
 from stagescope.reporting.bundle import Blocks, uplot_file, viewer_script, viewer_style
 from stagescope.reporting.play_data import laws_script, play_of_runs
 from stagescope.reporting.portrait import legs_as_stages, predicted_events
-from stagescope.reporting.words import about, claim_place, clean, differing, glossary, label, number, places_of, tokens_of
+from stagescope.reporting.words import (
+    about,
+    claim_place,
+    clean,
+    differing,
+    glossary,
+    label,
+    labels,
+    number,
+    numbers_of,
+    places_of,
+    texts_of,
+    tokens_of,
+)
 from stagescope.runs.run import Run
 from stagescope.views.axes import change_of, log_time, log_values
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
@@ -132,7 +145,7 @@ def _apart(owned: Sequence[Owned]) -> list[Owned]:
     for name, view in owned:
         found, meaning = meanings[view.slot], _meaning(view)
         alike = sum(other[1] == view.title for other in found) > 1
-        title = f"{view.title} ({listed(found[meaning])})" if alike else view.title
+        title = f"{view.title} ({first_names(found[meaning])})" if alike else view.title
         made.append((name, replace(view, slot=slots[view.slot, meaning], title=title)))
     return made
 
@@ -169,14 +182,7 @@ def _about(owned: Sequence[Owned]) -> str:
     rests: dict[str, list[str]] = {}
     for (name, _), sentences in zip(owned, split, strict=True):
         rests.setdefault(" ".join(sentences[len(shared) :]), []).append(name)
-    return " ".join([*shared, *(f"{listed(names)}: {rest}" for rest, names in rests.items() if rest)])
-
-
-def listed(names: Iterable[str], most: int = 3) -> str:
-    """The first names, and the number of the others."""
-    once = list(dict.fromkeys(names))
-    more = len(once) - most
-    return ", ".join(once[:most]) + (f" and {more} more" if more > 0 else "")
+    return " ".join([*shared, *(f"{first_names(names)}: {rest}" for rest, names in rests.items() if rest)])
 
 
 def shared(views: Sequence[View]) -> dict[str, Any]:
@@ -230,7 +236,7 @@ def page_data(
     known = [(scene["title"], scene["clock"]) for scene in scenes]
     for scene, (name, clock) in zip(scenes, known, strict=True):
         if known.count((name, clock)) > 1:
-            scene["title"] += f" ({listed(run['name'] for run in scene['runs'])})"
+            scene["title"] += f" ({first_names(run['name'] for run in scene['runs'])})"
         elif [other for other, _ in known].count(name) > 1:
             scene["title"] += f" (clock: {clock})"
     return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
@@ -259,14 +265,13 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
     ]
     return {
         "name": label(portrait.name),
-        "status": label(run.status),
-        "reason": label(run.reason),
+        **texts_of(run, "status", "reason"),
         "clock": run.clock,
         "frames": run.frames,
         "time": blocks.f64(run.time),
         "about": about(portrait),
         "change": None if change is None else {"of": label(change.of), "at": blocks.f64(change.at)},
-        "notes": _labels(portrait.notes),
+        "notes": labels(portrait.notes),
         "stages": [_stage(stage, run) for stage in (*(found or ()), *(legs_as_stages(path, run) if path else ()))],
         "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
         "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
@@ -289,16 +294,18 @@ def _ends(interval: tuple[float, float] | None) -> list[float] | None:
 def _stage(stage: Stage, run: Run) -> dict[str, Any]:
     """Without a finite stop the stage lasts to the end; without a finite start it begins with the run."""
     start = stage.start if math.isfinite(stage.start) else run.time[0]
-    texts = {name: label(getattr(stage, name)) for name in ("name", "evidence", "track")}
-    return {**texts, "start": float(start), "stop": number(stage.stop), "aside": stage.aside}
+    return {
+        **texts_of(stage, "name", "evidence", "track"),
+        "start": float(start),
+        "stop": number(stage.stop),
+        "aside": stage.aside,
+    }
 
 
 def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
     shown = run.frames if view.frames is None else len(view.frames)
     common = {
-        "slot": label(view.slot),
-        "title": label(view.title),
-        "about": label(view.about),
+        **texts_of(view, "slot", "title", "about"),
         "frames": None if view.frames is None else blocks.i32(view.frames),
         "of": run.frames,
         "shown": shown,
@@ -311,14 +318,8 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
         case Points():
             # Points are few and always f32: in 8 bits they would be seen to jump.
             arrays = [view.values, view.explained]
-            values, explained = blocks.f32(view.values), blocks.f64(view.explained)
-            made = {
-                "kind": "points",
-                "values": values,
-                "labels": _labels(view.labels),
-                "tokens": view.tokens,
-                "explained": explained,
-            }
+            made = {"kind": "points", "labels": labels(view.labels), "tokens": view.tokens}
+            made |= {"values": blocks.f32(view.values), "explained": blocks.f64(view.explained)}
         case _:
             raise InputError(f"{view.slot}: a page cannot draw {type(view).__name__}; it draws Curves, Matrices and Points")
     for values in arrays:
@@ -329,14 +330,7 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
 
 def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
     curves = [
-        {
-            "name": label(c.name),
-            "family": label(c.family),
-            "token": label(c.token),
-            "faint": c.faint,
-            "dashed": c.dashed,
-            "values": blocks.f64(c.values),
-        }
+        {**texts_of(c, "name", "family", "token"), "faint": c.faint, "dashed": c.dashed, "values": blocks.f64(c.values)}
         for c in view.curves
     ]
     levels = [{"name": label(level.name), "value": float(level.value)} for level in view.levels if math.isfinite(level.value)]
@@ -345,15 +339,12 @@ def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
 
 def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
     """Cells are coded in the view's own range, for precision; the range of colours is that of its slot (`shared`)."""
-    marks = view.marks and {"names": _labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
+    marks = view.marks and {"names": labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
     return {
         "kind": "matrices",
         "values": blocks.f32(view.values) if exact else blocks.companded(view.values, *bounds(view)),
-        "panels": _labels(view.panels),
-        "rows": _labels(view.rows),
-        "columns": _labels(view.columns),
-        "row_axis": label(view.row_axis),
-        "column_axis": label(view.column_axis),
+        **{name: labels(getattr(view, name)) for name in ("panels", "rows", "columns")},
+        **texts_of(view, "row_axis", "column_axis"),
         "across": view.across,
         "tokens": view.tokens,
         "marks": marks,
@@ -361,38 +352,36 @@ def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
 
 
 def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
-    texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
-    cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
-    errors = {name: number(getattr(row, name)) for name in ("predicted_error", "measured_error")}
-    about = {
+    span, found, over = span_of(row, portrait.stages, portrait.run), row.over_runs, None
+    if found is not None:
+        over = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
+        over |= texts_of(found, "x_axis", "y_axis")
+        over |= {"names": labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
+    return {
+        **texts_of(row, "tag", "statement", "regime", "verdict", "reason", "unit", "group"),
+        **{name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")},
+        **numbers_of(row, "predicted_error", "measured_error"),
         "place": claim_place(row),
-        "group": label(row.group or ""),
         "kind": row.kind,
         "calibrated": row.calibrated,
         "rates": None if row.rates is None else asdict(row.rates),
+        "span": None if span is None else list(span),
+        "lands": landing(row, portrait.stages, portrait.run),
+        "over_runs": over,
     }
-    texts["unit"] = label(row.unit or "")
-    span, lands = span_of(row, portrait.stages, portrait.run), landing(row, portrait.stages, portrait.run)
-    over, found = None, row.over_runs
-    if found is not None:
-        over = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
-        over |= {name: label(getattr(found, name)) for name in ("x_axis", "y_axis")}
-        over |= {"names": _labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
-    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span), "lands": lands, "over_runs": over}
 
 
 def _rung(rung: Rung) -> dict[str, Any]:
-    numbers = ("residual", "loss", "measured_rate", "local_rate", "predicted_escape", "measured_escape", "remainder")
+    times = ("measured_rate", "local_rate", "predicted_escape", "measured_escape")
     return {
-        "label": label(rung.label),
+        **texts_of(rung, "label", "note"),
         "t": float(rung.t),
-        **{name: number(getattr(rung, name)) for name in numbers},
+        **numbers_of(rung, "residual", "loss", "remainder", *times),
         "distance": number(rung.distance) if rung.found else None,
         "opening": None if rung.opening is None else label(rung.opening),
         "rates": [float(rate) for rate in rung.rates if math.isfinite(rate)],
         "cosines": [float(cosine) for cosine in rung.cosines if math.isfinite(cosine)],
-        "law": label(rung.law_words or rung.law or ""),
-        "note": label(rung.note),
+        "law": label(rung.law_words or rung.law),
     }
 
 
@@ -403,10 +392,6 @@ def _facts(name: str, value: Any) -> dict[str, Any]:
     rows = value.items() if isinstance(value, Mapping) else value
     texts = ((key, item if isinstance(item, str) else json.dumps(item, default=str, ensure_ascii=False)) for key, item in rows)
     return {"title": label(name), "rows": [[label(key), label(text)] for key, text in texts]}
-
-
-def _labels(names: Sequence[str]) -> list[str]:
-    return [label(name) for name in names]
 
 
 def cell(value: float | str | None) -> float | str | None:
@@ -426,7 +411,7 @@ def page(
 ) -> str:
     """The whole file. The same portraits give the same bytes; `done` is called after each run."""
     blocks = Blocks()
-    named = title or default_title([portrait.name for portrait in portraits])
+    named = title or first_names(portrait.name for portrait in portraits)
     data = page_data(portraits, named, blocks, exact=exact, done=done)
     styles = [uplot_file("uPlot.min.css"), viewer_style("style", "panels", "player", "guide", "play")]
     libraries = [uplot_file("uPlot.iife.js")]
@@ -459,11 +444,6 @@ def document(
         "</body>\n</html>\n",
     ]
     return "\n".join(parts)
-
-
-def default_title(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:

@@ -11,14 +11,14 @@ from typing import overload
 import numpy as np
 
 from stagescope.claims.own import Claims, own_claims
-from stagescope.errors import InputError
+from stagescope.errors import InputError, first_names
 from stagescope.fields.field import Field, Objective
 from stagescope.markup import escaped
 from stagescope.papers.fork_difference import fork_difference
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import forked
 from stagescope.progress import progress_for
-from stagescope.reporting.page import GENERATOR, default_title, page
+from stagescope.reporting.page import GENERATOR, page
 from stagescope.reporting.portrait import PARTS, named, portrait, skipped
 from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
@@ -45,10 +45,6 @@ def with_distances(portraits: Sequence[Portrait]) -> list[Portrait]:
                 each = replace(each, views=(*each.views, view))
         made.append(each)
     return made
-
-
-HEAD = 4000
-"""Bytes at the start of a file that tell whether it is a report."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +160,7 @@ def report(
         html = page(with_distances(portraits), title, exact=exact, done=done)
     several = len(portraits) > 1
     notes = tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
-    made = Page(html, title or default_title([found.name for found in portraits]), notes)
+    made = Page(html, title or first_names(found.name for found in portraits), notes)
     return made if target is None else made.save(target)
 
 
@@ -218,7 +214,7 @@ def html_target(path: Path) -> Path:
     if path.exists():
         try:
             with open(path, "rb") as file:
-                head = file.read(HEAD)
+                head = file.read(4000)
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror}), so it is not replaced; choose another name") from None
         if GENERATOR.encode() not in head:

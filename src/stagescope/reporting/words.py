@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,22 @@ from stagescope.claims.claim import Verdict
 from stagescope.papers.registry import tags
 from stagescope.views.view import GLOSSARY, Explained, Matrices, Points, Portrait, captions, plain
 
-LONGEST = 2000
-"""Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""
 OTHERS = "other claims"
-MOST_TOKENS = 1000
-"""Tokens that are listed for their colours; more than eight have none."""
-MOST_OPTIONS = 12
-"""Options in which runs differ that are listed."""
 
 
-def label(text: str) -> str:
-    """A name as it travels: cleaned, and cut where nobody would read on."""
-    whole = clean(str(text))
-    return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}… ({len(whole):,} characters)"
+def label(text: str | None, longest: int = 2000) -> str:
+    """A name as it travels, empty for none: cleaned, and cut where nobody reads on; a page shows the rest in a tooltip."""
+    whole = "" if text is None else clean(str(text))
+    return whole if len(whole) <= longest else f"{whole[:longest]}… ({len(whole):,} characters)"
+
+
+def labels(names: Iterable[str]) -> list[str]:
+    return list(map(label, names))
+
+
+def texts_of(found: Any, *names: str) -> dict[str, str]:
+    """Texts of an object as they travel."""
+    return {name: label(getattr(found, name)) for name in names}
 
 
 def clean(text: str) -> str:
@@ -35,6 +38,11 @@ def number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
+def numbers_of(found: Any, *names: str) -> dict[str, float | None]:
+    """Numbers of an object as they travel."""
+    return {name: number(getattr(found, name)) for name in names}
+
+
 def about(portrait: Portrait) -> dict[str, Any] | None:
     """The explanation of a run; without one, the evidence of its stages."""
     found = portrait.explained
@@ -44,21 +52,20 @@ def about(portrait: Portrait) -> dict[str, Any] | None:
         found = Explained("", captions=captions(portrait.stages, plain))
     cited, table = portrait.reference, found.table
     return {
-        "sentence": label(found.sentence),
+        **texts_of(found, "sentence", "lead"),
         "table": None
         if table is None
         else {
             "title": label(table.title),
-            "rows": [label(name) for name in table.rows],
-            "columns": [label(name) for name in table.columns],
+            "rows": labels(table.rows),
+            "columns": labels(table.columns),
             "values": [[number(float(value)) for value in row] for row in table.values],
         },
         "captions": [
-            {"title": label(one.title), "start": number(one.start) or 0.0, "stop": number(one.stop), "text": label(one.text)}
+            {**texts_of(one, "title", "text"), "start": number(one.start) or 0.0, "stop": number(one.stop)}
             for one in found.captions
         ],
-        "lead": label(found.lead),
-        "paper": None if cited is None else {"text": label(cited.text), "arxiv": label(cited.arxiv)},
+        "paper": None if cited is None else texts_of(cited, "text", "arxiv"),
     }
 
 
@@ -97,7 +104,7 @@ def tokens_of(group: Sequence[Portrait]) -> list[str]:
     views = [view for portrait in group for view in portrait.views]
     names = [name for view in views if isinstance(view, Matrices) and view.tokens for name in view.rows]
     names = names or [name for view in views if isinstance(view, Points) and view.tokens for name in view.labels]
-    return [label(name) for name in dict.fromkeys(names)][:MOST_TOKENS]
+    return labels(dict.fromkeys(names))[:1000]  # more than eight have no colour
 
 
 def differing(group: Sequence[Portrait]) -> list[list[Any]]:
@@ -105,7 +112,7 @@ def differing(group: Sequence[Portrait]) -> list[list[Any]]:
     configs = [portrait.run.config or {} for portrait in group]
     names = dict.fromkeys(name for config in configs for name in config)
     found = [[label(name), [_value(config.get(name)) for config in configs]] for name in names]
-    return [[name, values] for name, values in found if len(set(values)) > 1][:MOST_OPTIONS]
+    return [[name, values] for name, values in found if len(set(values)) > 1][:12]
 
 
 def _value(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from stagescope.errors import InputError, NotARun, unknown
+from stagescope.errors import InputError, NotARun, shortened, unknown
 from stagescope.options import Options, Unused, option
 from stagescope.papers.registry import studies
 from stagescope.papers.registry import study as study_named
@@ -198,8 +198,7 @@ class Plan(BaseModel):
 
 
 def _brief(value: Any) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return shortened(", ".join(map(str, value)) if isinstance(value, list) else str(value), 80)
 
 
 def new_id() -> str:

@@ -23,7 +23,7 @@ import stagescope
 from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import forget, own_claims, source_digest
-from stagescope.errors import NotARun, StagescopeError, sentence
+from stagescope.errors import NotARun, StagescopeError, sentence, shortened
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
 from stagescope.runs.run import Run
@@ -31,8 +31,6 @@ from stagescope.spec import finite
 from stagescope.sweeping.columns import Rules
 from stagescope.sweeping.plan import MEASURES, Measure, Plan, Point, changed_file, load_plan
 from stagescope.sweeping.rows import Attempts, Row, RowWriter
-
-LONGEST_REASON = 400
 
 
 def measured(
@@ -132,8 +130,7 @@ def _events(run: Run) -> dict[str, Any]:
 
 def reason(error: BaseException) -> str:
     """A sentence for a row, not too long."""
-    text = sentence(error)
-    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
+    return shortened(sentence(error), 400)
 
 
 DEATHS = 8

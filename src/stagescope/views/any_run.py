@@ -13,18 +13,12 @@ import numpy as np
 from stagescope.errors import sentence
 from stagescope.runs.export import Derived
 from stagescope.runs.run import Run
-from stagescope.views.curves import CELLS, MOST, NAMED, WORK, curves, left_out, many_curves, shown
+from stagescope.views.curves import CELLS, MOST, NAMED, WORK, curves, in_parts, left_out, many_curves, shown
 from stagescope.views.view import Curve, Curves, HasRun, Level, Maker, Matrices, Points, View
 
-SMALL = 128
-"""Rows, columns and panels up to which a block is drawn as a heat map: beyond, cells are smaller than a pixel or two."""
-FEW_PANELS = 16
 MOST_BLOCKS = 12
 """Blocks that are drawn one by one; a page with more would not be looked at."""
 LARGEST_VALUES = 6
-TOGETHER = 4_000_000
-"""Numbers of a block that are worked on at once."""
-ROUNDING = 1e-12
 
 
 def loss_view(run: Run, levels: tuple[Level, ...] = (), about: str = "", more: tuple[Curve, ...] = ()) -> View | None:
@@ -66,15 +60,8 @@ def norms_view(run: Run, names: tuple[str, ...] | None = None, more: str = "") -
 
 def norms(block: np.ndarray) -> np.ndarray:
     """The norm of a block at each frame."""
-    return np.concatenate(
-        [np.linalg.norm(np.asarray(part, dtype=float).reshape(len(part), -1), axis=1) for part in _parts(block)]
-    )
-
-
-def _parts(block: np.ndarray) -> list[np.ndarray]:
-    """A block some frames at a time: what is made of all of them at once would double the memory."""
-    step = max(1, TOGETHER // max(1, block[:1].size))
-    return [block[first : first + step] for first in range(0, len(block), step)]
+    rows = (np.asarray(part, dtype=float).reshape(len(part), -1) for part in in_parts(block))
+    return np.concatenate([np.linalg.norm(part, axis=1) for part in rows])
 
 
 def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
@@ -97,7 +84,7 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
         about += f" At most {LARGEST_VALUES} of each matrix are drawn, of up to {longest:,}."
     # Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis.
     tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in made]
-    above = [one for one, top in zip(made, tops, strict=True) if top > ROUNDING * max(tops)] or made
+    above = [one for one, top in zip(made, tops, strict=True) if top > 1e-12 * max(tops)] or made
     if len(above) < len(made):
         about += f" {len(made) - len(above)} that are zero but for rounding are not."
     about += left_out(len(matrices), MOST_BLOCKS, "blocks") + left_out(len(above))
@@ -124,20 +111,19 @@ def _axis_word(name: str, axes: tuple[str, ...], place: int, other: str) -> str:
 
 def singular_values(block: np.ndarray) -> np.ndarray:
     """Those of every matrix of a block (frames, ..., n, m), nan where it has a number that is not finite."""
-    return np.concatenate([_values_of(part) for part in _parts(block)])
-
-
-def _values_of(block: np.ndarray) -> np.ndarray:
-    block = np.asarray(block, dtype=float)
-    good = np.isfinite(block).all(axis=(-2, -1), keepdims=True)
-    found = np.linalg.svd(np.where(good, block, 0.0), compute_uv=False)
-    return np.where(np.squeeze(good, axis=-1), found, np.nan)
+    found = []
+    for part in in_parts(block):
+        values = np.asarray(part, dtype=float)
+        good = np.isfinite(values).all(axis=(-2, -1), keepdims=True)
+        sizes = np.linalg.svd(np.where(good, values, 0.0), compute_uv=False)
+        found.append(np.where(np.squeeze(good, axis=-1), sizes, np.nan))
+    return np.concatenate(found)
 
 
 def _is_small(shape: tuple[int, ...]) -> bool:
-    if len(shape) not in (1, 2, 3) or min(shape) < 1:
-        return False
-    return max(shape[-2:]) <= SMALL and (len(shape) < 3 or shape[0] <= FEW_PANELS)
+    """Whether a block is drawn as a heat map: beyond 128 rows or columns, or 16 panels, cells are a pixel or two."""
+    fits = len(shape) in (1, 2) or (len(shape) == 3 and shape[0] <= 16)
+    return fits and min(shape) > 0 and max(shape[-2:]) <= 128
 
 
 def block_view(run: Run, name: str) -> View:

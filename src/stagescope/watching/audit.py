@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from stagescope.errors import InputError, printable
+from stagescope.errors import InputError, first_names, printable, shortened
 from stagescope.progress import progress_for
 from stagescope.watching.folders import Checkpoint, DamagedCheckpoint, is_weights, listed, number, trainer_step
 from stagescope.watching.lineage import (
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["truncated", "NaN", "duplicate", "foreign tensor", "out of order", "other lineage"]
-SHOWN = 20
-"""Names of tensors that the facts of a finding hold at most; their number is there too."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +125,13 @@ class Audit:
 
 
 def listed_tensors(names: list[str]) -> dict[str, Any]:
-    """Names of tensors as facts."""
-    return {"tensors": names[:SHOWN], "count": len(names)}
+    """Names of tensors as facts: the first 20, and how many there are."""
+    return {"tensors": names[:20], "count": len(names)}
 
 
 def some(names: list[str]) -> str:
     """Names of tensors in a sentence: the first one, and how many more."""
-    shown = repr(names[0]) if len(names[0]) <= 80 else repr(names[0][:77] + "...")
+    shown = repr(shortened(names[0], 80))
     return shown if len(names) == 1 else f"{shown} and {len(names) - 1} more"
 
 
@@ -289,10 +287,8 @@ def _unjudged(series: Series) -> list[str]:
     unsure = [name for n, name in enumerate(series.names) if kin is None or not np.delete(kin.judged[n], n).any()]
     if not unsure:
         return []
-    shown = f"{', '.join(unsure[:3])}{' and others' if len(unsure) > 3 else ''}"
-    return [
-        f"the lineage of {shown} cannot be judged: the moving tensors are constant, too small, or of another size than the others"
-    ]
+    why = "the moving tensors are constant, too small, or of another size than the others"
+    return [f"the lineage of {first_names(unsure)} cannot be judged: {why}"]
 
 
 def _strange_tensors(series: Series) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from stagescope.detect.stage import span_text
 from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
-from stagescope.watching.source import gate_of, head_name, model_of
+from stagescope.watching.source import LIMITS, gate_of, head_name, model_of
 
 SEEN_FROM = 4
 """Place of the first query that counts for a sink: as recorded, earlier ones see too few keys."""
@@ -50,14 +50,14 @@ class Thresholds:
         variation: at least two thirds of its attention lie where position alone puts them.
     narrow: nats by which a positional head's entropy is below that of even attention: as if it left out half of its keys.
     kept: of the strength that gives a name, what keeps it: a head at the threshold does not flicker.
-    records: how long a name must last, and how many records a running median takes: two odd records change nothing.
+    records: how long a name must last, and how many records a running median takes, as for the gate: two odd ones change nothing.
     """
 
     share: float = 0.4
     content: float = 1 / 3
     narrow: float = float(np.log(2))
     kept: float = 0.75
-    records: int = 5
+    records: int = LIMITS.records
 
 
 THRESHOLDS = Thresholds()

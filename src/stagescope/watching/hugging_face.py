@@ -44,14 +44,12 @@ class TrainerWatch(Callback, TrainerCallback):
         self._begin(kwargs["model"], state.global_step, steps, kwargs.get("optimizer"), known)
 
     def on_pre_optimizer_step(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if self._hooked is not None:
-            self._hooked.before_update(state.global_step)
+        self._before_update(state.global_step)
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        logs = kwargs.get("logs") or {}
-        if self._hooked is not None and "loss" in logs:
-            self._hooked.loss(float(logs["loss"]))
+        logs, record = kwargs.get("logs") or {}, self._awaited
+        if record is not None and "loss" in logs:
+            record["train_loss"] = float(logs["loss"])
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if self._hooked is not None:
-            self._hooked.finish(state.global_step)
+        self._finish(state.global_step)

@@ -68,15 +68,12 @@ def print_of(name: str, value: np.ndarray, entries: int = ENTRIES) -> Print:
     finite = np.isfinite(whole)
     lost = 0 if finite.all() else int(np.isnan(whole).sum())
     flat = whole.reshape(-1)
-    sample = flat[_places(name, flat.size, entries)] if flat.size > entries else flat
+    sample = flat
+    if flat.size > entries:  # the same entries in every checkpoint
+        rng = np.random.default_rng(zlib.crc32(f"{name} {flat.size}".encode("utf-8", "surrogatepass")))
+        sample = flat[np.unique(rng.integers(flat.size, size=entries))]
     kind = np.float64 if whole.dtype == np.float64 else np.float32
     return Print(value.shape, digest, lost, int(whole.size - finite.sum()) - lost, sample.astype(kind))
-
-
-def _places(name: str, size: int, entries: int) -> np.ndarray:
-    """Which entries are sampled: the same in every checkpoint."""
-    rng = np.random.default_rng(zlib.crc32(f"{name} {size}".encode("utf-8", "surrogatepass")))
-    return np.unique(rng.integers(size, size=entries))
 
 
 SMALL = 16

@@ -9,7 +9,7 @@ import numpy as np
 
 from stagescope.errors import InputError, unknown
 from stagescope.watching.capture import Forward, Seen, attend, device_of, predict, tried, unwrapped
-from stagescope.watching.heads import prefix_keys
+from stagescope.watching.heads import SEEN_FROM, prefix_keys
 from stagescope.watching.probe import Probe, embedding_of, make_probe, vocabulary_of
 from stagescope.watching.pytorch import Tensor, nn, torch
 from stagescope.watching.pytorch import functional as F
@@ -27,12 +27,12 @@ class Sizes:
     embedding: int = 64
     rows: int = 4096  # of the embedding, evenly spaced where it has more
     groups: int = 24
-    after: int = 4  # queries before this place see too few keys to tell a sink from chance
+    after: int = SEEN_FROM
     settled: int = 8  # queries from which rows of sequences are compared
 
 
 SIZES = Sizes()
-_TINY = 1e-30
+_TINY = torch.finfo(torch.float32).tiny
 
 
 class HeadNumbers:
@@ -88,6 +88,8 @@ class HeadNumbers:
         text, twice = weights[: self.count], weights[self.count :]
         flat = text.transpose(0, 1).flatten(1)  # (head, sequence and query and key)
         mean = text.mean(0)
+        inner = flat @ flat.T
+        norms = inner.diagonal().sqrt().clamp_min(_TINY)
         received = text.mean(2).transpose(0, 1)  # (head, sequence, key)
         again = self.probe.period  # how far before each token of the second half stands the same one
         return {
@@ -100,7 +102,7 @@ class HeadNumbers:
             "content": self._content(text, mean),
             "type_mass": received.flatten(1) @ self._kinds.flatten(0, 1) / self.count,
             "type_mass_mean": mean.mean(1) @ self._kinds.mean(0),
-            "agreement": _cosines(flat),
+            "agreement": inner / norms / norms[:, None],  # cosines
             "sketch": flat @ self._signs,
             "pattern": text[0, :, : self.shown, : self.shown],
         }
@@ -125,12 +127,6 @@ class HeadNumbers:
             return torch.full((len(inner), self.sizes.values), torch.nan, device=inner.device)
         values = torch.linalg.svdvals(inner)[:, : self.sizes.values] / (left.shape[1] * query.shape[-1] ** 0.5)
         return F.pad(values, (0, self.sizes.values - values.shape[1]), value=torch.nan)
-
-
-def _cosines(flat: Tensor) -> Tensor:
-    inner = flat @ flat.T
-    norms = inner.diagonal().sqrt().clamp_min(_TINY)
-    return inner / norms / norms[:, None]
 
 
 def _by_layer(values: np.ndarray, counts: list[int], square: bool) -> np.ndarray:

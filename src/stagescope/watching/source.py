@@ -138,15 +138,13 @@ def _heads(run: Run, source: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(given)
 
 
-LONGEST = 40
 _SEEN = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"})
 
 
-def token_label(token: str) -> str:
+def token_label(token: str, longest: int = 40) -> str:
     """A token on one line in which blanks and line ends are seen."""
-    text = token[: LONGEST + 1].translate(_SEEN)
-    shown = printable(text) or "(empty)"
-    return shown if len(token) <= LONGEST and len(shown) <= 2 * LONGEST else f"{shown[: LONGEST - 1]}…"
+    shown = printable(token[: longest + 1].translate(_SEEN)) or "(empty)"
+    return shown if len(token) <= longest and len(shown) <= 2 * longest else f"{shown[: longest - 1]}…"
 
 
 def token_labels(tokens: Iterable[str], count: int) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from stagescope.runs.run import Arrays, Run
 from stagescope.views.any_run import any_views, largest, matrix
+from stagescope.views.axes import is_wide
 from stagescope.views.curves import CELLS, MOST, NAMED, curves, left_out, many_curves, shown
 from stagescope.views.view import Curve, Curves, HasRun, Level, Maker, Matrices, View
 from stagescope.watching.heads import THRESHOLDS, Chance, Score, scores
@@ -16,8 +17,6 @@ from stagescope.watching.source import LIMITS, RECORDED, Model, head_name, model
 
 MOST_HEADS = 144
 """Heads that are drawn: twelve layers of twelve. Of more, those whose patterns moved furthest."""
-WORTH = 0.5
-"""Of the strength that gives a name: a score that no head brings so far has no plot."""
 KEYS = {
     "induction": "the token after the earlier occurrence, on random tokens that are said twice",
     "duplicate": "the earlier occurrence of the same token, on random tokens that are said twice",
@@ -115,9 +114,9 @@ def _matrix(
 
 
 def role_view(drawn: Drawn, name: str, score: Score) -> View | None:
-    """One score of every head over time, where some head comes near the name."""
+    """One score of every head over time, where some head has half of the strength that gives the name."""
     strength = drawn.rows(score.strength)
-    if not np.any(np.nan_to_num(strength, nan=0.0) >= WORTH):
+    if not np.any(np.nan_to_num(strength, nan=0.0) >= 0.5):
         return None
     chance = Chance(drawn.model.length, drawn.model.causal)
     starts = {"previous token": 1, "sink": 4, "induction": drawn.model.period, "duplicate": drawn.model.period}
@@ -202,10 +201,6 @@ def moved_view(drawn: Drawn) -> View:
     return _curves(drawn, "moved", "How far patterns moved", about, "distance", values, [])
 
 
-WIDE = 30
-"""Ratio of the largest to the smallest probe loss from which on a logarithmic axis is offered, whatever batches do."""
-
-
 def watched_views(reading: HasRun) -> list[Maker]:
     """All views of a watched run; arrays that `ss.watch` does not make itself, and recorded parameters, as in any run."""
     run = reading.run
@@ -237,8 +232,8 @@ def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     levels += uniform
     about = "Next-token loss on the probe; faint, of the training batches. Without context it ends at the unigram entropy."
     probe = found.get("probe", np.ones(1))
-    wide = float(np.nanmax(probe)) > WIDE * max(float(np.nanmin(probe)), 1e-300)
-    return curves("loss", "Loss", about, "nats a token", made, levels=levels, log=wide)
+    # a logarithmic axis is offered by the probe loss alone, whatever batches do
+    return curves("loss", "Loss", about, "nats a token", made, levels=levels, log=is_wide(probe[probe > 0]))
 
 
 def _series(run: Run, name: str) -> np.ndarray:
