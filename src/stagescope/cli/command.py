@@ -108,7 +108,8 @@ class Command(Arguments):
 class ReadingCommand(Command):
     """Arguments of a command that reads runs."""
 
-    fresh: bool = Field(False, description="compute everything again: what earlier readings kept is neither used nor replaced")
+    fresh: bool = False
+    """compute everything again: what earlier readings kept is neither used nor replaced"""
 
     def run(self) -> int:
         if self.fresh:

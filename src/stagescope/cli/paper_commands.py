@@ -85,10 +85,14 @@ class Reproduce(Command):
     """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
     paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
-    figure: str | None = Field(None, description="a figure by name (see `stagescope list STUDY`); default: all that take minutes")
-    full: bool = Field(False, description="also figures that take an hour or more")
-    sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
-    out: Annotated[Path, OUT] = Field(description="folder for the figures")
+    figure: str | None = None
+    """a figure by name (see `stagescope list STUDY`); default: all that take minutes"""
+    full: bool = False
+    """also figures that take an hour or more"""
+    sweep: Path | None = None
+    """folder of a sweep to draw, for a figure of a sweep; default: made in --out"""
+    out: Annotated[Path, OUT]
+    """folder for the figures"""
     quiet: bool = QUIET
 
     def run(self) -> int:
@@ -101,7 +105,8 @@ class Reproduce(Command):
 class List(Command):
     """The studies there are; or of one study its presets, named sweeps, figures and claims."""
 
-    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="show this one")
+    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = None
+    """show this one"""
     json_: Json = AS_JSON
 
     def run(self) -> int:
@@ -129,12 +134,18 @@ class Calibrate(Command):
     """How often each claim of a study is confirmed, violated or left open: on inputs drawn by seed, and on its nulls."""
 
     study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
-    draws: int = Field(30, description="runs of every family of inputs, and of every null")
-    nulls: int | None = Field(None, description="draws of every null, where they are to be others than of inputs")
-    claims: OwnClaims = Field(None, description="your own claims instead of the study's: a Claim or a list of them in a module")
-    first: int = Field(0, description="the first seed")
-    keep: Path | None = Field(None, description="file that gets a line for every draw; a second call goes on with it")
-    workers: int = Field(1, description="processes")
+    draws: int = 30
+    """runs of every family of inputs, and of every null"""
+    nulls: int | None = None
+    """draws of every null, where they are to be others than of inputs"""
+    claims: OwnClaims = None
+    """your own claims instead of the study's: a Claim or a list of them in a module"""
+    first: int = 0
+    """the first seed"""
+    keep: Path | None = None
+    """file that gets a line for every draw; a second call goes on with it"""
+    workers: int = 1
+    """processes"""
     quiet: bool = QUIET
     json_: Json = AS_JSON
 
@@ -168,9 +179,12 @@ class Cite(Command):
 class Demo(Command):
     """A short tour: run a study of each paper, read its stages, put its paper's claims to it, and show all of it on one page."""
 
-    out: Annotated[Path, OUT] = Field(Path("demo"), description="folder for the tour's runs and their report")
-    open: bool = Field(False, description="show the report in the browser")
-    quick: bool = Field(False, description="the first stop only, in seconds: does the installation work?")
+    out: Annotated[Path, OUT] = Path("demo")
+    """folder for the tour's runs and their report"""
+    open: bool = False
+    """show the report in the browser"""
+    quick: bool = False
+    """the first stop only, in seconds: does the installation work?"""
     quiet: bool = QUIET
 
     def run(self) -> int:
@@ -185,8 +199,10 @@ class Corpus(Command):
     tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
     layout: Layout | None = LAYOUT
     vocab: int = Field(200, description=VOCAB)
-    window: int = Field(256, description="tokens per window of the predictions")
-    events: float | None = Field(None, description="also follow the bigram flow up to this t (4000 shows most; a minute)")
+    window: int = 256
+    """tokens per window of the predictions"""
+    events: float | None = None
+    """also follow the bigram flow up to this t (4000 shows most; a minute)"""
     quiet: bool = QUIET
     json_: Json = AS_JSON
 

@@ -47,17 +47,18 @@ class RunFlags(Arguments):
 
     study_name: ClassVar[str] = ""
 
-    out: Annotated[Path, OUT] = Field(description="folder of the new run")
+    out: Annotated[Path, OUT]
+    """folder of the new run"""
     preset: str | None = PRESET
-    config: Path | None = Field(
-        None, description="a run configuration (JSON), such as the page of `stagescope play` saves; options given override it"
-    )
-    seed: int = Field(0, description="seed of the initial parameters and of all draws")
+    config: Path | None = None
+    """a run configuration (JSON), such as the page of `stagescope play` saves; options given override it"""
+    seed: int = 0
+    """seed of the initial parameters and of all draws"""
     overwrite: bool = OVERWRITE
-    resume_or_start: bool = Field(
-        False, description="continue the run of these settings in --out, start it where there is none, leave it if it is done"
-    )
-    checksum: bool = Field(False, description="a CRC32C at the end of every chunk, so that other Zarr readers see damage too")
+    resume_or_start: bool = False
+    """continue the run of these settings in --out, start it where there is none, leave it if it is done"""
+    checksum: bool = False
+    """a CRC32C at the end of every chunk, so that other Zarr readers see damage too"""
     quiet: bool = NO_SUMMARY
     json_: Json = AS_JSON
 
@@ -107,11 +108,8 @@ class Verify(Command):
     """Check every stored byte of runs, or every row of sweeps; with --replay, that the law of a run makes its frames."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...", help="runs or sweeps")]
-    replay: bool = Field(
-        False,
-        description="also follow the law of each run from its first frame; it must pass through all frames, and takes"
-        " about as long as the run did",
-    )
+    replay: bool = False
+    """also follow the law of each run from its first frame; it must pass through all frames; takes as long as the run did"""
     objective: OwnObjective = OWN_OBJECTIVE
     json_: Json = AS_JSON
 
@@ -191,11 +189,12 @@ class Export(Command):
         description="csv, parquet: one row a frame, series; npz: all arrays; netcdf: all, named axes; jsonl: scalars, one object"
         " a frame, as W&B has them; tensorboard: scalars, a log directory"
     )
-    derived: bool = Field(False, description="also what the views of the run show, as columns or arrays")
-    out: Annotated[Path | None, OUT] = Field(
-        None, description="file to write, for tensorboard a folder; default: the run's name with the format's suffix"
-    )
-    overwrite: bool = Field(False, description="replace an existing file")
+    derived: bool = False
+    """also what the views of the run show, as columns or arrays"""
+    out: Annotated[Path | None, OUT] = None
+    """file to write, for tensorboard a folder; default: the run's name with the format's suffix"""
+    overwrite: bool = False
+    """replace an existing file"""
 
     def run(self) -> int:
         from stagescope.runs.export import SUFFIX, export
@@ -277,16 +276,22 @@ class Fork(Command):
     """A new run, bitwise a stored one up to one of its frames; then with other options, frozen blocks, or a push."""
 
     folder: RunFolder
-    at: str = Field(description="where: t=120, step=4000 or frame=17; between two frames it is the first")
-    out: Annotated[Path, OUT] = Field(description="folder of the new run")
-    until: float | None = Field(None, description="end of a flow; default: that of the old run")
-    steps: int | None = Field(None, description="number of all steps, those before the fork too; default: that of the old run")
-    set: tuple[str, ...] = Field(
-        (), description="options of the motion after the fork: lr=.05 momentum=.5 clip=1 optimizer=adam rtol=1e-8 rates.WQ=2"
-    )
-    freeze: tuple[str, ...] = Field((), description="blocks of parameters that stay as they are at the fork")
-    perturb: float | None = Field(None, description="how far to push the parameters at the fork: a distance")
-    along: int = Field(1, description="direction of the push: 1 grows fastest there, 2 comes next")
+    at: str
+    """where: t=120, step=4000 or frame=17; between two frames it is the first"""
+    out: Annotated[Path, OUT]
+    """folder of the new run"""
+    until: float | None = None
+    """end of a flow; default: that of the old run"""
+    steps: int | None = None
+    """number of all steps, those before the fork too; default: that of the old run"""
+    set: tuple[str, ...] = ()
+    """options of the motion after the fork: lr=.05 momentum=.5 clip=1 optimizer=adam rtol=1e-8 rates.WQ=2"""
+    freeze: tuple[str, ...] = ()
+    """blocks of parameters that stay as they are at the fork"""
+    perturb: float | None = None
+    """how far to push the parameters at the fork: a distance"""
+    along: int = 1
+    """direction of the push: 1 grows fastest there, 2 comes next"""
     objective: OwnObjective = OWN_OBJECTIVE
     overwrite: bool = OVERWRITE
     quiet: bool = NO_SUMMARY
@@ -333,19 +338,20 @@ class Import(Command):
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    out: Annotated[Path, OUT] = Field(description="folder of the new run")
-    probe: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = Field(
-        None, description="checkpoints: a text to look at the model on, or @FILE; a .npy or .json FILE holds token ids"
-    )
-    model: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FACTORY")] = Field(
-        None, description="checkpoints: a function of a Python module that makes the model"
-    )
-    tokenizer: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = Field(None, description="checkpoints: a tokenizer.json")
-    run_: Annotated[str | None, tyro.conf.arg(name="run")] = Field(
-        None, description="logs: which run, where there are several below the folder: its path from there"
-    )
-    loss: str | None = Field(None, description="logs: the tag that is the loss; default: the one called so, held-out first")
-    tags: str = Field("*", description="logs: pattern of the tags to read, such as 'train/*'")
+    out: Annotated[Path, OUT]
+    """folder of the new run"""
+    probe: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
+    """checkpoints: a text to look at the model on, or @FILE; a .npy or .json FILE holds token ids"""
+    model: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FACTORY")] = None
+    """checkpoints: a function of a Python module that makes the model"""
+    tokenizer: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """checkpoints: a tokenizer.json"""
+    run_: Annotated[str | None, tyro.conf.arg(name="run")] = None
+    """logs: which run, where there are several below the folder: its path from there"""
+    loss: str | None = None
+    """logs: the tag that is the loss; default: the one called so, held-out first"""
+    tags: str = "*"
+    """logs: pattern of the tags to read, such as 'train/*'"""
     overwrite: bool = OVERWRITE
     quiet: bool = QUIET
     json_: Json = AS_JSON

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
-from pydantic import Field
 
 from stagescope.cli.command import AS_JSON, OUT, PRESET, Arguments, Command, Json, print_json
 from stagescope.errors import InputError, message
@@ -26,17 +25,16 @@ class PredictFlags(Arguments):
     unused: ClassVar[tuple[str, ...]] = tuple(name for name in MOTION if name != "until")
 
     preset: str | None = PRESET
-    init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = Field(
-        (), description="standard deviations of the initial parameters, one prediction each; default: that of the preset"
-    )
-    seed: int = Field(0, description="seed of the start, as of `stagescope run`")
-    seeds: int = Field(1, description="how many starts are drawn, with this seed and the next ones")
-    path: bool = Field(
-        False, description="the saddle path to its end, in place of the flow up to --until: why events come, and tiny starts"
-    )
-    critical_scale: str | None = Field(
-        None, description="an event: also the start scale below which it does not come, by bisection; takes a minute"
-    )
+    init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = ()
+    """standard deviations of the initial parameters, one prediction each; default: that of the preset"""
+    seed: int = 0
+    """seed of the start, as of `stagescope run`"""
+    seeds: int = 1
+    """how many starts are drawn, with this seed and the next ones"""
+    path: bool = False
+    """the saddle path to its end, in place of the flow up to --until: why events come, and tiny starts"""
+    critical_scale: str | None = None
+    """an event: also the start scale below which it does not come, by bisection; takes a minute"""
     json_: Json = AS_JSON
 
     @property
@@ -156,16 +154,17 @@ class ContinueFlags(Arguments):
     study_name: ClassVar[str] = ""
     unused: ClassVar[tuple[str, ...]] = (*MOTION, "init_scale", *(f"init_scale_{block}" for block in ("w0", "w1", "wq", "wk")))
 
-    rung: str = Field(description="which critical point: r,rq, such as 1,1 with one embedding and one attention direction")
-    over: str = Field(
-        description="option that is varied, from its own value: persistence, scale, pi.0; with --pi0 also pi0, delta"
-    )
+    rung: str
+    """which critical point: r,rq, such as 1,1 with one embedding and one attention direction"""
+    over: str
+    """option that is varied, from its own value: persistence, scale, pi.0; with --pi0 also pi0, delta"""
     preset: str | None = PRESET
-    from_: Annotated[float | None, tyro.conf.arg(name="from")] = Field(
-        None, description="where the branch ends below; default: a quarter of the option's value, as far as it is allowed"
-    )
-    to: float | None = Field(None, description="where it ends above; default: four times the option's value")
-    out: Annotated[Path | None, OUT] = Field(None, description="bifurcation diagram: a file .svg, .png, .pdf or .html")
+    from_: Annotated[float | None, tyro.conf.arg(name="from")] = None
+    """where the branch ends below; default: a quarter of the option's value, as far as it is allowed"""
+    to: float | None = None
+    """where it ends above; default: four times the option's value"""
+    out: Annotated[Path | None, OUT] = None
+    """bifurcation diagram: a file .svg, .png, .pdf or .html"""
     json_: Json = AS_JSON
 
 

@@ -287,13 +287,13 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
     if not model.causal:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
     notes["gate"] = gate_of(run).sentence
-    made = []
+    made, least = [], thresholds.records
     for layer, head in model.each():
         own = {name: _Curve.of(run.time, score, layer, head, thresholds) for name, score in found.items()}
         spells = tuple(_spells(run.time, own, thresholds))
         last = spells[-1].name if spells and spells[-1].stop is None else NONE
         module = model.layers[layer] if layer < len(model.layers) else ""
-        at_end = {name: curve.at_end(thresholds.records) for name, curve in own.items()}
+        at_end = {name: (_median(one.value[-least:]), _median(one.chance[-least:])) for name, one in own.items()}
         made.append(Head(layer, head, module, last, at_end, spells))
     return Heads(run.status, run.clock, tuple(made), notes)
 
@@ -320,9 +320,6 @@ class _Curve:
         for i, size in enumerate(smooth.tolist()):
             on[i] = size >= 1 or (size >= rules.kept and i > 0 and on[i - 1])
         return cls(value, chance, smooth, TWO_SIDED * flutter(time, plain), on)
-
-    def at_end(self, records: int) -> tuple[float, float]:
-        return _median(self.value[-records:]), _median(self.chance[-records:])
 
 
 def _median(values: np.ndarray) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -177,10 +178,10 @@ class Parameters:
         rows = table[:: -(-len(table) // self.sizes.rows)].float()
         centred = rows - rows.mean(0)
         gram = centred.T @ centred if rows.shape[1] <= len(rows) else centred @ centred.T
-        if not bool(torch.isfinite(gram).all()):
-            none = np.full(min(self.sizes.embedding, len(gram)), np.nan, np.float32)
-            return {"embedding_values": none, "embedding_rank": np.float32(np.nan)}
-        values = np.sqrt(np.clip(np.linalg.eigvalsh(gram.double().cpu().numpy())[::-1], 0, None))
+        squares = np.full(len(gram), nan)
+        if bool(torch.isfinite(gram).all()):
+            squares = np.linalg.eigvalsh(gram.double().cpu().numpy())[::-1]
+        values = np.sqrt(np.clip(squares, 0, None))
         rank = float((values**2).sum() ** 2 / max((values**4).sum(), 1e-300))  # how many equal values would spread as much
         return {"embedding_values": values[: self.sizes.embedding].astype(np.float32), "embedding_rank": np.float32(rank)}
 
@@ -270,20 +271,17 @@ class Observer:
 
     def _losses(self, logits: Tensor | None) -> dict[str, float]:
         """Losses on the probe, nats a token: of its text, and of the second half of what is said twice."""
-        probe = self.probe
+        probe, half, found = self.probe, self.probe.period, {}
         if logits is None or not self._predicts:
-            return {}
+            return found
         text, twice = logits[: len(probe.ids)], logits[len(probe.ids) :]
         if probe.targets is not None:
-            odd = (probe.targets < 0) | (probe.targets >= logits.shape[-1])  # places that are not to be predicted
-            return {"loss": _cross(text, probe.targets.masked_fill(odd, -100))} | self._repeat(twice)
-        return {"loss": _cross(text[:, :-1], probe.ids[:, 1:])} | self._repeat(twice) if self.causal else {}
-
-    def _repeat(self, twice: Tensor) -> dict[str, float]:
-        half = self.probe.period
-        targets = self.probe.repeated[:, half + 1 :]
-        targets = targets.masked_fill(targets >= twice.shape[-1], -100)  # tokens that are read and never predicted
-        return {"repeat_loss": _cross(twice[:, half:-1], targets)} if self.causal else {}
+            found["loss"] = _cross(text, probe.targets)
+        elif self.causal:
+            found["loss"] = _cross(text[:, :-1], probe.ids[:, 1:])
+        if self.causal:
+            found["repeat_loss"] = _cross(twice[:, half:-1], probe.repeated[:, half + 1 :])
+        return found
 
     def _context_gain(self, logits: Tensor | None, places: int) -> tuple[float, float]:
         """How much the loss at some places rises if all tokens before the current one are those of another sequence.
@@ -293,7 +291,7 @@ class Observer:
         ids = self.probe.ids
         count, length = ids.shape
         if count < 2 or not places or logits is None:
-            return float("nan"), float("nan")
+            return nan, nan
         at = np.unique(np.linspace(length // 4, length - 2, places).astype(int))
         rows = ids.repeat(len(at), 1)
         where = torch.as_tensor(np.repeat(at, count), device=ids.device)
@@ -301,7 +299,7 @@ class Observer:
         changed = torch.where(earlier, torch.roll(ids, 1, dims=0).repeat(len(at), 1), rows)
         given = predict(self.model, changed, self.forward)
         if given is None:
-            return float("nan"), float("nan")
+            return nan, nan
         own = logits[:count].repeat(len(at), 1, 1)
         row = torch.arange(len(rows), device=ids.device)
         target = rows[row, where + 1]
@@ -338,7 +336,9 @@ class Observer:
 
 
 def _cross(logits: Tensor, targets: Tensor) -> float:
-    return float(F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1), ignore_index=-100))
+    """The mean over places that are to be predicted: no other has a token that the model can give."""
+    known = targets.masked_fill((targets < 0) | (targets >= logits.shape[-1]), -100)
+    return float(F.cross_entropy(logits.reshape(-1, logits.shape[-1]), known.reshape(-1), ignore_index=-100))
 
 
 def unigram_entropy(probe: Probe) -> float:

@@ -197,14 +197,13 @@ class Gate:
         return asdict(self)
 
 
-def gate_of(run: Run, limits: Limits = LIMITS) -> Gate:
+def gate_of(run: Run) -> Gate:
     """The gate of a watched run."""
-    entropy = model_of(run).unigram_entropy
-    loss, lowest = _last(run, "loss")[0], _lowest(run, limits.records)
+    entropy, limits = model_of(run).unigram_entropy, LIMITS
+    loss, lowest = _last(run, "loss")[0], _lowest(run)
     gain, at = _last(run, "context_gain")
-    error = None
-    if at is not None and "context_gain_error" in run.series and np.isfinite(run.series["context_gain_error"][at]):
-        error = float(run.series["context_gain_error"][at])
+    errors = curve_of(run, "context_gain_error")
+    error = None if at is None or not np.isfinite(errors[at : at + 1]).any() else float(errors[at])
     learned = used = False
     if lowest is None:
         first = "no loss on the probe was recorded"
@@ -242,8 +241,8 @@ def curve_of(run: Run, name: str) -> np.ndarray:
     return values if values.ndim == 1 else np.empty(0)
 
 
-def _lowest(run: Run, records: int) -> float | None:
-    values = curve_of(run, "loss")
+def _lowest(run: Run) -> float | None:
+    values, records = curve_of(run, "loss"), LIMITS.records
     good = values[np.isfinite(values)]
     if not len(good):
         return None

@@ -13,7 +13,7 @@ from stagescope.views.axes import is_wide
 from stagescope.views.curves import CELLS, MOST, NAMED, curves, left_out, many_curves, shown
 from stagescope.views.view import Curve, Curves, HasRun, Level, Maker, Matrices, View
 from stagescope.watching.heads import THRESHOLDS, Chance, Score, scores
-from stagescope.watching.source import LIMITS, RECORDED, Model, head_name, model_of, token_label, token_labels
+from stagescope.watching.source import LIMITS, RECORDED, Model, curve_of, head_name, model_of, token_label, token_labels
 
 MOST_HEADS = 144
 """Heads that are drawn: twelve layers of twelve. Of more, those whose patterns moved furthest."""
@@ -224,7 +224,7 @@ def watched_views(reading: HasRun) -> list[Maker]:
 def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     """Losses on the probe and of the batches, with what can be had without context."""
     names = {"loss": "probe", "train_loss": "training batch"}
-    found = {name: _series(run, key) for key, name in names.items() if _known(run, key)}
+    found = {name: curve_of(run, key) for key, name in names.items() if _known(run, key)}
     if not found:
         return None
     made = [Curve(name, values, faint=name == "training batch") for name, values in found.items()]
@@ -236,23 +236,19 @@ def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     return curves("loss", "Loss", about, "nats a token", made, levels=levels, log=is_wide(probe[probe > 0]))
 
 
-def _series(run: Run, name: str) -> np.ndarray:
-    return np.asarray(run.series[name], dtype=float)
-
-
 def _known(run: Run, name: str) -> bool:
-    return name in run.series and run.series[name].ndim == 1 and bool(np.isfinite(run.series[name]).any())
+    return bool(np.isfinite(curve_of(run, name)).any())
 
 
 def context_view(run: Run) -> View | None:
     """What context is worth, at the records where it was measured."""
     if not _known(run, "context_gain"):
         return None
-    gain = _series(run, "context_gain")
+    gain = curve_of(run, "context_gain")
     frames = np.flatnonzero(np.isfinite(gain))
     made = [Curve("context gain", gain[frames])]
     if "context_gain_error" in run.series:
-        error = _series(run, "context_gain_error")[frames]
+        error = curve_of(run, "context_gain_error")[frames]
         for end, side in (("upper", 1), ("lower", -1)):
             made.append(Curve(f"{end} end of the 95 % interval", gain[frames] + side * LIMITS.errors * error, faint=True))
     about = (
@@ -329,7 +325,7 @@ def plain_view(run: Run, name: str, levels: Sequence[Level] = ()) -> View | None
     if not _known(run, name):
         return None
     slot, title, about, axis, curve, log = ONE_CURVE[name]
-    return curves(slot, title, about, axis, [Curve(curve, _series(run, name))], levels=levels, log=log)
+    return curves(slot, title, about, axis, [Curve(curve, curve_of(run, name))], levels=levels, log=log)
 
 
 def other_views(run: Run) -> list[Maker]:
