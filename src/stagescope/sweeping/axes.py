@@ -96,11 +96,12 @@ def _halved(scales: Sequence[Scale], box: Box, cells: list[Cell]) -> Iterator[Le
         return
     parts = [(side,) if mid is None else ((side[0], mid), (mid, side[1])) for side, mid in zip(box, middles, strict=True)]
     for part in product(*parts):
-        yield from _halved(scales, part, [cell for cell in cells if _within(cell, part)])
-
-
-def _within(cell: Cell, box: Box) -> bool:
-    return all(low == value or low < value <= high for value, (low, high) in zip(cell, box, strict=True))  # type: ignore[operator]
+        inside = [
+            cell
+            for cell in cells
+            if all(low == value or low < value <= high for value, (low, high) in zip(cell, part, strict=True))  # type: ignore[operator]
+        ]
+        yield from _halved(scales, part, inside)
 
 
 def middles_of(scales: Sequence[Scale], box: Box) -> list[Any]:
@@ -126,7 +127,8 @@ def _is_halved(box: Box, middles: Sequence[Any], cells: Sequence[Cell]) -> bool:
 
 Value = float | int | str | bool | None
 """One value of a swept option."""
-MOST_VALUES = 1_000_000
+MOST_POINTS = 1_000_000
+"""Of a sweep unless it is meant, and of one axis."""
 FORMS = "a list a,b,c, equally spaced lo:hi:n, or geometrically lo:hi:n:log"
 
 
@@ -186,9 +188,9 @@ def _spaced(name: str, text: str) -> list[float]:
         raise InputError(f"grid {name}={text} is none of: {FORMS}") from None
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"grid {name}={text}: ends must be finite")
-    if not 1 <= count <= MOST_VALUES:
-        empty = "is empty" if count < 1 else f"has more than {MOST_VALUES:,} values"
-        raise InputError(f"grid {name}={text} {empty}; the number of values n in lo:hi:n is from 1 to {MOST_VALUES:,}")
+    if not 1 <= count <= MOST_POINTS:
+        empty = "is empty" if count < 1 else f"has more than {MOST_POINTS:,} values"
+        raise InputError(f"grid {name}={text} {empty}; the number of values n in lo:hi:n is from 1 to {MOST_POINTS:,}")
     if (count == 1) != (low == high):
         raise InputError(f"grid {name}={text}: {count} value{'s' if count > 1 else ''} from {low:g} to {high:g}")
     if count == 1:

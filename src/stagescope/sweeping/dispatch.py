@@ -54,7 +54,7 @@ class Pool:
             now = time.monotonic()
             if nanny.pid is not None:
                 self._gone.pop(name, None)
-            elif now - self._gone.setdefault(name, now) > 10.0:  # seconds without a process: it is not being started again
+            elif now - self._gone.setdefault(name, now) > PATIENCE_SECONDS:  # it is not being started again
                 del self._gone[name], self._cluster.workers[name]
                 self._cluster.loop.add_callback(nanny.close)
                 self._cluster.scale(self._wanted)
@@ -173,7 +173,8 @@ TASK_SECONDS = 1.5
 QUEUED, SLOW_SECONDS = 2, 0.2
 """Tasks for each worker, so that none waits for the client; where a point is slow against that, one: at the end none shall wait
 behind it while another worker is idle."""
-LOOK_SECONDS, WAIT_SECONDS, PATIENCE_SECONDS = 1.0, 0.5, 10.0
+LOOK_SECONDS, PATIENCE_SECONDS = 0.5, 10.0
+"""Between two looks at tasks and workers; without a worker, or a worker without a process, until something is done about it."""
 
 
 class Dispatch:
@@ -193,7 +194,8 @@ class Dispatch:
         try:
             while self._queue or self._alone or self._flying:
                 self._look()
-                while (self._queue or self._alone) and len(self._flying) < self._each() * max(1, self._workers):
+                each = 1 if self._costs and median(self._costs) >= SLOW_SECONDS else QUEUED
+                while (self._queue or self._alone) and len(self._flying) < each * max(1, self._workers):
                     alone = (self._alone.popleft(),) if self._alone else None
                     batch = alone or tuple(self._queue.popleft() for _ in range(self._size()))
                     self._flying[self._pool.client.submit(work, replace(self._task, points=batch), pure=False)] = batch
@@ -220,9 +222,6 @@ class Dispatch:
             self._warned = True
             self._progress.note("no worker has joined yet; waiting for one")
 
-    def _each(self) -> int:
-        return 1 if self._costs and median(self._costs) >= SLOW_SECONDS else QUEUED
-
     def _size(self) -> int:
         """As many points as fill a task, by what the last ones cost; fewer near the end, so that all workers end together."""
         left = len(self._queue)
@@ -236,7 +235,7 @@ class Dispatch:
 
         try:
             with self._pool.client.as_current():
-                ended: Any = wait(list(self._flying), timeout=WAIT_SECONDS, return_when="FIRST_COMPLETED")
+                ended: Any = wait(list(self._flying), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED")
                 return list(ended.done)
         except TimeoutError:
             return []

@@ -9,8 +9,8 @@ from stagescope.sweeping.plan import Point
 from stagescope.sweeping.rows import outcome, reached_end
 from stagescope.sweeping.worker import Brief
 
-FIRST_SECONDS, NEXT_SECONDS = 30.0, 60.0
-"""Without a terminal: when the first line of progress is printed, and the time between lines after that."""
+LINE_SECONDS = 60.0
+"""Without a terminal: the time between lines of progress; the first one comes after half of it."""
 
 
 class SweepProgress:
@@ -80,7 +80,7 @@ class LoggedProgress(SweepProgress):
 
     def __init__(self) -> None:
         super().__init__()
-        self._due = time.monotonic() + FIRST_SECONDS
+        self._due = time.monotonic() + LINE_SECONDS / 2
 
     note = SweepProgress.warn
 
@@ -88,11 +88,11 @@ class LoggedProgress(SweepProgress):
         super().tick(running, workers)
         if time.monotonic() < self._due:
             return
-        self._due = time.monotonic() + NEXT_SECONDS
-        facts = [f"{running} running, {self.failed} failed", per_second(self.rate), self.left()]
-        facts = [fact for fact in facts if fact] if workers else ["waiting for workers"]
+        self._due = time.monotonic() + LINE_SECONDS
+        facts = (f"{running} running, {self.failed} failed", per_second(self.rate), self.left())
+        said = ", ".join(filter(None, facts)) if workers else "waiting for workers"
         stage = "" if self.what == "points" else f"{self.what}: "
-        self.warn(f"{stage}{self.done} of {self.total} points, {', '.join(facts)}")
+        self.warn(f"{stage}{self.done} of {self.total} points, {said}")
 
 
 class LiveProgress(SweepProgress):
@@ -115,7 +115,7 @@ class LiveProgress(SweepProgress):
 
             console = Console(stderr=True)
             self._wide = console.width >= 90  # columns: room for a bar and all facts
-            bar = (BarColumn(bar_width=16),) if self._wide else ()
+            bar = [BarColumn(bar_width=16)] * self._wide
             facts = TextColumn("{task.fields[facts]}", style="cyan", table_column=Column(no_wrap=True))
             self._bar = Progress(TextColumn("{task.description}"), *bar, facts, console=console)
             self._bar.start()

@@ -53,18 +53,17 @@ def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list
     for box in _mixed(scales, signatures):
         sides = zip(box, middles_of(scales, box), strict=True)
         steps = [dict.fromkeys((low, high) if mid is None else (low, mid, high)) for (low, high), mid in sides]
-        found.update(dict.fromkeys(cell for cell in product(*steps) if cell not in signatures and not _given(scales, cell)))
+        for cell in product(*steps):
+            # a cell of the grid that is missing is a hole, which refinement does not fill
+            given = all(value in scale.values for scale, value in zip(scales, cell, strict=True))
+            if cell not in signatures and not given:
+                found[cell] = None
     return list(found)
 
 
 def _mixed(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[Box]:
     """Boxes whose cells do not all say the same."""
     return [box for box, cells in leaves(scales, signatures) if len({signatures[cell] for cell in cells}) > 1]
-
-
-def _given(scales: Sequence[Scale], cell: Cell) -> bool:
-    """Whether a cell is one of the grid: if it is missing there, it is a hole, which refinement does not fill."""
-    return all(value in scale.values for scale, value in zip(scales, cell, strict=True))
 
 
 def sharpness(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[float | None] | None:

@@ -10,7 +10,7 @@ from stagescope.errors import InputError, unknown
 from stagescope.options import Options, field_name
 from stagescope.papers.study import Study
 from stagescope.runs.files import store_errors
-from stagescope.sweeping.axes import Value, checked, grid_axis, split
+from stagescope.sweeping.axes import MOST_POINTS, Value, checked, grid_axis, split
 from stagescope.sweeping.plan import (
     MEASURES,
     Grid,
@@ -27,7 +27,6 @@ from stagescope.sweeping.plan import (
 )
 from stagescope.sweeping.worker import versions
 
-MOST_POINTS = 1_000_000
 DEFAULT_MEASURES: tuple[Measure, ...] = ("events", "numbers")
 Axes = Mapping[str, str | Sequence[Value]]
 Table = str | Path | Sequence[Mapping[str, Any]]

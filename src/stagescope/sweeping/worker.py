@@ -21,7 +21,6 @@ from typing import Any
 
 import stagescope
 from stagescope.claims.claim import Claim
-from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import forget, own_claims, source_digest
 from stagescope.errors import NotARun, StagescopeError, sentence, shortened
 from stagescope.papers.registry import study as study_named
@@ -94,23 +93,17 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         if "verdicts" in measures:
             from stagescope.papers.reading import check
 
-            found |= {"verdicts": _verdicts(check(run, claims)), **Rules.of(study.claims(), claims, source).row()}
+            verdicts, seen = {}, Counter()  # a tag that a paper uses twice is numbered
+            for row in check(run, claims):
+                seen[row.tag] += 1
+                verdicts[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
+            found |= {"verdicts": verdicts, **Rules.of(study.claims(), claims, source).row()}
         own = [name for name in measures if name not in MEASURES and run.done]
         if own:
             found["measures"] = {name: study.measures[name](run) for name in own}
     except (Exception, SystemExit) as error:
         if run.done:
             return {**found, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
-    return found
-
-
-def _verdicts(ledger: Ledger) -> dict[str, str]:
-    """Verdicts by tag; a tag that a paper uses twice is numbered."""
-    seen: Counter[str] = Counter()
-    found = {}
-    for row in ledger:
-        seen[row.tag] += 1
-        found[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
     return found
 
 
@@ -313,9 +306,13 @@ def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
     trace = desk.attempts.folder / f"{point.digest}.{point.retry}.trace"
     if trace.exists() and trace.stat().st_size:
         # The time that was given, as the trace says it: a first point has more, and a later call may have another.
-        found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))
+        text = trace.read_text(errors="replace")
+        found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", text)
         limit = sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
-        why = f"timed out{'' if limit is None else f' after {limit:g} s'}{_where(trace)}"
+        # the innermost function of ours that was running
+        own = re.search(r'stagescope/([\w/]+\.py)", line \d+ in (\w+)', text)
+        where = f" in {own.group(2)} of {own.group(1)}" if own else ""
+        why = f"timed out{'' if limit is None else f' after {limit:g} s'}{where}"
         return row_at(study, point, {"status": "timed out", "reason": why, "seconds": limit, "started": time.time()})
     if tried >= DEATHS:
         why = f"its worker died {tried} times while computing it (out of memory?)"
@@ -348,12 +345,6 @@ def _timer(seconds: float | None, trace: Path | None) -> Iterator[None]:
     _WARM.set()
     if trace is not None:
         trace.unlink()
-
-
-def _where(trace: Path) -> str:
-    """The innermost function of ours that was running."""
-    found = re.search(r'stagescope/([\w/]+\.py)", line \d+ in (\w+)', trace.read_text(errors="replace"))
-    return f" in {found.group(2)} of {found.group(1)}" if found else ""
 
 
 def brief_of(row: Row) -> Brief:
