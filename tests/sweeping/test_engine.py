@@ -222,7 +222,7 @@ def test_an_interrupt_says_how_much_is_committed(sweep, monkeypatch, tmp_path):
         ("--grid rate_y=1,2 --refine -1", "refine is -1"),
         ("--grid rate_y=1,2 --refine-by snap", "needs --refine"),
         ("--grid rate_y=1,2 --grid rate_y=3", "rate_y is given twice"),
-        ("--grid rate_y", "'rate_y' has no name"),
+        ("--grid rate_y", "'rate_y=' names no value"),
         ("--grid rat_y=1,2", "did you mean 'rate_y'"),
         ("--grid classes=a,b", "is a file"),
         ("--grid rate_y=", "is empty"),

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 from pydantic import BaseModel, Field, create_model
 
+from stagescope.caches import say
 from stagescope.cli import run_commands, sweep_commands, theory_commands
 from stagescope.cli.arguments import expanded, refuse_unknown
 from stagescope.cli.command import Command
@@ -63,23 +64,23 @@ def run(arguments: list[str]) -> int:
         _early_names(arguments)
         return _parsed(arguments).run()
     except StagescopeError as error:
-        print(f"stagescope: {error}", file=sys.stderr)
+        say(str(error))
         return error.exit_code
     except KeyboardInterrupt as interrupt:
         lost = getattr(interrupt, "folder", ...) is None  # a run in memory: how Python would keep it helps nobody here
         said = "" if lost else str(interrupt)
-        print(f"stagescope: {said or 'interrupted; nothing was kept'}", file=sys.stderr)
+        say(said or "interrupted; nothing was kept")
         return 130
     except OSError as error:
         return unwritten(error)
     except MemoryError:
-        print("stagescope: out of memory; record fewer frames or use a smaller model", file=sys.stderr)
+        say("out of memory; record fewer frames or use a smaller model")
         return 1
     except Exception as error:
         package = package_of(error)
         if package is None:
             raise
-        print(f"stagescope: the package {package!r} has a mistake: {sentence(error)}", file=sys.stderr)
+        say(f"the package {package!r} has a mistake: {sentence(error)}")
         return 1
 
 

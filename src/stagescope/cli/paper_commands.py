@@ -1,15 +1,26 @@
 """Commands that make what a paper shows, the tour of all papers, and facts of a text. Heavy imports are inside."""
 
 import math
-import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import AS_JSON, OUT, QUIET, Command, Json, OwnClaims, answer, open_page, print_json
+from stagescope.caches import say
+from stagescope.cli.command import (
+    AS_JSON,
+    OUT,
+    QUIET,
+    AnyStudy,
+    Command,
+    Json,
+    OwnClaims,
+    StudyName,
+    answer,
+    open_page,
+    print_json,
+)
 from stagescope.corpora.files import Layout
 from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
 from stagescope.errors import InputError, sentence
@@ -84,7 +95,7 @@ def _lines(found: "Portrait") -> list[str]:
 class Reproduce(Command):
     """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
-    paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+    paper: StudyName
     figure: str | None = None
     """a figure by name (see `stagescope list STUDY`); default: all that take minutes"""
     full: bool = False
@@ -105,7 +116,7 @@ class Reproduce(Command):
 class List(Command):
     """The studies there are; or of one study its presets, named sweeps, figures and claims."""
 
-    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = None
+    study: AnyStudy = None
     """show this one"""
     json_: Json = AS_JSON
 
@@ -113,11 +124,13 @@ class List(Command):
         from stagescope.cli.render import catalogue, print_catalogue, print_studies
 
         if self.study is None and not self.json_:
-            _complain(problems())
+            for problem in problems():
+                say(problem)
             print_studies()
             return 0
         found = catalogue(None if self.study is None else study(self.study).name)
-        _complain((*problems(), *(problem for each in found.values() for problem in each["problems"])))
+        for problem in (*problems(), *(problem for each in found.values() for problem in each["problems"])):
+            say(problem)
         if self.json_:
             print_json(found)
         else:
@@ -125,15 +138,10 @@ class List(Command):
         return 0
 
 
-def _complain(sentences: Iterable[str]) -> None:
-    for each in sentences:
-        print(f"stagescope: {each}", file=sys.stderr)
-
-
 class Calibrate(Command):
     """How often each claim of a study is confirmed, violated or left open: on inputs drawn by seed, and on its nulls."""
 
-    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+    study: StudyName
     draws: int = 30
     """runs of every family of inputs, and of every null"""
     nulls: int | None = None
@@ -169,7 +177,7 @@ class Calibrate(Command):
 class Cite(Command):
     """What to cite for a study, with the statements of its paper that the code uses."""
 
-    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+    study: StudyName
 
     def run(self) -> int:
         print(cite(self.study))
@@ -188,7 +196,6 @@ class Demo(Command):
     quiet: bool = QUIET
 
     def run(self) -> int:
-
         return demo(self.out, quiet=self.quiet, show=self.open, quick=self.quick)
 
 
@@ -223,7 +230,7 @@ class Corpus(Command):
                     raise
                 errors[name] = error
         for name, error in errors.items():
-            print(f"stagescope: what {name} predicts is left out: {sentence(error)}", file=sys.stderr)
+            say(f"what {name} predicts is left out: {sentence(error)}")
         if self.json_:
             print_json({**found, **{name: value for each in about for name, value in each.facts.items()}})
         else:

@@ -1,23 +1,25 @@
 """Commands that read a run or checkpoints: stages, claims and ladder, pages and figures, defects."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
+from stagescope.caches import say
 from stagescope.cli.command import (
     AS_JSON,
     OUT,
     OWN_CLAIMS,
     OWN_OBJECTIVE,
     QUIET,
+    AnyStudy,
     Command,
     Json,
     OwnClaims,
     OwnObjective,
     ReadingCommand,
     RunFolder,
+    Skipped,
     answer,
     objective,
     open_page,
@@ -78,7 +80,7 @@ class Check(ReadingCommand):
         run = load(self.folder)
         found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=self.progress)
         for problem in watched_problems() if is_watched(run) else ():
-            print(printable(f"stagescope: {problem}"), file=sys.stderr)
+            say(printable(problem))
         show("check", found, self.json_, hint=not self.explain)
         if self.explain and not self.json_:
             from stagescope.cli.render import print_claim_legend
@@ -117,7 +119,7 @@ class Ladder(ReadingCommand):
         if not self.quiet:
             seconds, sentence = reading(stored, law).ladder_cost
             if seconds > LONG_SECONDS:
-                print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
+                say(sentence)
         show("ladder", saddle_ladder(stored, law, progress=self.progress), self.json_)
         return 0
 
@@ -132,7 +134,7 @@ class Report(ReadingCommand):
     """matrices as float32 instead of 8 bits a cell; a file up to ten times as large"""
     title: str | None = None
     """of the page; default: the names of the runs"""
-    skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = ()
+    skip: Skipped = ()
     """what to leave out because it takes long"""
     claims: OwnClaims = OWN_CLAIMS
     objective: OwnObjective = OWN_OBJECTIVE
@@ -164,7 +166,7 @@ class Figures(ReadingCommand):
     """folder for the figures; earlier ones there are replaced, no other file is"""
     to: tuple[Literal["pdf", "svg", "png"], ...] = ("pdf", "svg", "png")
     """kinds of files"""
-    skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = ()
+    skip: Skipped = ()
     """what to leave out because it takes long"""
     claims: OwnClaims = OWN_CLAIMS
     quiet: bool = False
@@ -186,7 +188,7 @@ class Figures(ReadingCommand):
 class Play(Command):
     """Write one offline page with sliders for the options of a study; each move integrates its flow again, in the page."""
 
-    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = None
+    study: AnyStudy = None
     """the study; default: all that can be played"""
     out: Annotated[Path, OUT] = Path("play.html")
     """the file; an earlier page is replaced, no other file"""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 LEFT_OUT = ("not reached", "not counted")
 """States of events that `stages` lists only if asked."""
-LONGEST_STAGE = 20
-"""Letters of the name of a stage in a line: the evidence beside it needs the room."""
 MANY_HEADS = 32
 """Heads from which on those without a name are counted instead of listed."""
 
@@ -72,7 +70,7 @@ def print_stages(found: Stages, whole: bool = False) -> None:
     if left:
         show(Text(f"not reached: {', '.join(left)} (--all lists them with reasons)", style="yellow"))
     stages = new_table("stage", "from", "to", "evidence")
-    stages.columns[0].max_width = LONGEST_STAGE
+    stages.columns[0].max_width = 20  # the evidence needs the room
     aside = [stage for stage in found if stage.aside]
     for stage in found if len(aside) <= MANY_HEADS else [stage for stage in found if not stage.aside]:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"

@@ -4,14 +4,13 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
 
+from stagescope.caches import say
 from stagescope.cli.command import (
     AS_JSON,
     NO_SUMMARY,
@@ -20,19 +19,20 @@ from stagescope.cli.command import (
     OWN_OBJECTIVE,
     PRESET,
     QUIET,
-    Arguments,
     Command,
     Json,
     OwnObjective,
     RunFolder,
+    StudyFlags,
     answer,
     info,
+    named_values,
     objective,
     outcome,
     print_json,
     print_notes,
 )
-from stagescope.errors import InputError, NotARun, message, printable
+from stagescope.errors import InputError, NotARun, first_names, message, printable
 from stagescope.papers.registry import study
 
 if TYPE_CHECKING:
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     from stagescope.runs.run import Run as StoredRun
 
 
-class RunFlags(Arguments):
+class RunFlags(StudyFlags):
     """What every study's run understands besides its own options."""
-
-    study_name: ClassVar[str] = ""
 
     out: Annotated[Path, OUT]
     """folder of the new run"""
@@ -72,15 +70,12 @@ class Run(Command):
     def run(self) -> int:
         flags: RunFlags = self.study
         found = study(flags.study_name)
-        options = {name: getattr(flags, name) for name in found.options.model_fields}
-        chosen = found.configured(None, **options)
+        chosen = found.configured(None, **flags.options_of(found))
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
             if flags.checksum and os.path.lexists(flags.out):
-                print(
-                    "note: --checksum is for a run that starts; one that is there keeps its chunks as they are", file=sys.stderr
-                )
+                print_notes(["--checksum is for a run that starts; one that is there keeps its chunks as they are"], sys.stderr)
             if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
         given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
@@ -99,7 +94,9 @@ class Resume(Command):
     def run(self) -> int:
         from stagescope.papers.rebuild import resume
 
-        with _notes_to_stderr():
+        with warnings.catch_warnings():  # those of a run that goes on elsewhere, as plain lines
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = lambda message, *_, **__: print_notes([str(message)], sys.stderr)
             made = resume(self.folder, objective(self.objective), progress=self.progress)
         return report_run(made, self.quiet, self.json_)
 
@@ -160,12 +157,12 @@ def _replayed(each: dict[str, Any], law: Any) -> None:
 
     try:
         test = verify_replay(each["run"], law)
+        each["replay"] = test.json()
+        problem = "" if test.passes else test.sentence
     except InputError as error:
-        each["problems"], each["intact"] = [f"{each['run']}: {error}"], False
-        return
-    each["replay"] = test.json()
-    if not test.passes:
-        each["problems"], each["intact"] = [f"{each['run']}: {test.sentence}"], False
+        problem = str(error)
+    if problem:
+        each["problems"], each["intact"] = [f"{each['run']}: {problem}"], False
 
 
 class Info(Command):
@@ -208,8 +205,7 @@ class Export(Command):
         notes: list[str] = []
         chosen: Any = {"derived": self.derived, "overwrite": self.overwrite}
         print(exporting.export(self.folder, self.to, self.out, **chosen, said=notes.append))
-        for note in notes:
-            print(printable(f"note: {note}"), file=sys.stderr)
+        print_notes(notes, sys.stderr)
         return 0
 
 
@@ -252,15 +248,6 @@ def _go_on(there: "Manifest", folder: Path, quiet: bool, as_json: bool) -> int:
     return report_run(made, quiet or not as_json, as_json)
 
 
-@contextmanager
-def _notes_to_stderr() -> Iterator[None]:
-    """Warnings of a run that goes on elsewhere, as plain lines."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
-        yield
-
-
 def report_run(made: Any, quiet: bool, as_json: bool) -> int:
     """Say how a run ended; the exit code of its command."""
     if as_json:
@@ -268,7 +255,7 @@ def report_run(made: Any, quiet: bool, as_json: bool) -> int:
     elif not quiet:
         print(outcome(made))
     if not made.done:
-        print(printable(f"stagescope: {made.status}: {made.reason}"), file=sys.stderr)
+        say(printable(f"{made.status}: {made.reason}"))
     return 0 if made.done else 1
 
 
@@ -306,28 +293,17 @@ class Fork(Command):
         chosen: Any = {name: getattr(self, name) for name in names}
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", UserWarning)
-            made = fork(parent, objective(self.objective), changes=_changes(self.set), progress=self.progress, **chosen)
+            made = fork(
+                parent, objective(self.objective), changes=named_values(self.set, "lr=0.05"), progress=self.progress, **chosen
+            )
         notes = [str(each.message) for each in heard if issubclass(each.category, UserWarning)]
         if self.json_:
             print_json({**info(made), "notes": notes, "difference": fork_difference(parent, made).json()})
         else:
-            for note in notes:
-                print(printable(f"note: {note}"), file=sys.stderr)
+            print_notes(notes, sys.stderr)
             if not self.quiet:
                 print(printable(str(fork_difference(parent, made))), outcome(made), sep="\n")
         return report_run(made, quiet=True, as_json=False)
-
-
-def _changes(given: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for word in given:
-        name, equal, value = word.partition("=")
-        if not (name and equal and value):
-            raise InputError(f"--set {word} names no value; write it as lr=0.05")
-        if name in found:
-            raise InputError(f"--set gives {name} twice; give it once")
-        found[name] = value
-    return found
 
 
 class Import(Command):
@@ -372,9 +348,8 @@ class Import(Command):
             # What was read, what to know of it, and what to do next.
             source: dict[str, Any] = made.spec["source"]
             curves = [name for name in made.series if name != made.clock]
-            shown = ", ".join(curves[:8]) + (f" and {len(curves) - 8:,} more" if len(curves) > 8 else "")
-            frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'}"
-            print(printable(f"{frames} to {made.clock} = {made.time[-1]:.6g}; {len(curves):,} curves: {shown}"))
+            frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'} to {made.clock} = {made.time[-1]:.6g}"
+            print(printable(f"{frames}; {len(curves):,} curves: {first_names(curves, 8)}"))
             print_notes(source.get("notes", ()))
             print(f"next: stagescope stages {made.path}  |  stagescope report {made.path}")
         return 0

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from pydantic import Field
@@ -12,15 +12,16 @@ from stagescope.cli.command import (
     NO_SUMMARY,
     OUT,
     OWN_CLAIMS,
-    Arguments,
     Command,
     Json,
     OwnClaims,
+    StudyFlags,
+    named_values,
     open_page,
     print_json,
     print_notes,
 )
-from stagescope.errors import InputError, printable
+from stagescope.errors import printable
 from stagescope.options import field_name
 from stagescope.papers.registry import study
 
@@ -30,10 +31,8 @@ if TYPE_CHECKING:
 SweepFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SWEEP")]
 
 
-class SweepFlags(Arguments):
+class SweepFlags(StudyFlags):
     """What a sweep of any study understands besides the study's options, which stay fixed."""
-
-    study_name: ClassVar[str] = ""
 
     out: Annotated[Path, OUT]
     """folder of the sweep; a call with the same folder continues and extends it"""
@@ -83,7 +82,7 @@ class Sweep(Command):
 
         flags: SweepFlags = self.study
         fields = type(flags).model_fields
-        own = {name: getattr(flags, name) for name in study(flags.study_name).options.model_fields}
+        own = flags.options_of(study(flags.study_name))
         options = {name: value for name, value in own.items() if value != fields[name].default}
         names = ("out", "table", "seeds", "measure", "claims", "refine", "refine_by", "workers", "scheduler")
         names += ("timeout", "keep_runs", "retry_failed", "remeasure", "yes")
@@ -139,17 +138,9 @@ class Diagram(Command):
 
 
 def _grids(words: tuple[str, ...]) -> dict[str, str]:
-    """`pi.0=.3,.4` as name and values."""
-    found: dict[str, str] = {}
-    for word in words:
-        name, equals, values = word.partition("=")
-        name = field_name(name)
-        if not equals or not name:
-            raise InputError(f"{word!r} has no name; write NAME=VALUES, such as pi.0=.3,.4 or persistence=.1:.9:9")
-        if name in found:
-            raise InputError(f"{name} is given twice; give it once, with all its values")
-        found[name] = values
-    return found
+    """`pi.0=.3,.4` as name and values; names as Python spells them."""
+    spelled = (f"{field_name(name)}={values}" for name, _, values in (word.partition("=") for word in words))
+    return named_values(spelled, "pi.0=.3,.4 or persistence=.1:.9:9")
 
 
 def _facts(made: "Table") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from stagescope.cli.command import AS_JSON, OUT, PRESET, Arguments, Command, Json, print_json
+from stagescope.cli.command import AS_JSON, OUT, PRESET, Command, Json, StudyFlags, print_json
 from stagescope.errors import InputError, message
 from stagescope.papers.registry import studies, study
 
@@ -18,10 +18,9 @@ MOTION = ("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "we
 """Options of a study that say how a run moves and is recorded."""
 
 
-class PredictFlags(Arguments):
+class PredictFlags(StudyFlags):
     """What every prediction understands besides the study's options. Of the motion and of records only --until has an effect."""
 
-    study_name: ClassVar[str] = ""
     unused: ClassVar[tuple[str, ...]] = tuple(name for name in MOTION if name != "until")
 
     preset: str | None = PRESET
@@ -116,10 +115,10 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
     from stagescope.fields.field import as_field
 
     found = study(flags.study_name)
-    options = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}
-    given = options | ({} if scale is None else {"init_scale": scale})
-    if scale is None:
-        given.pop("init_scale", None)
+    given = flags.options_of(found)
+    given.pop("init_scale", None)
+    if scale is not None:
+        given["init_scale"] = scale
     chosen = found.configured(flags.preset, **given)
     plan = found.setup(chosen, seed)
     if isinstance(plan.dynamics, Descent) and not isinstance(plan.dynamics.optimizer, GD):
@@ -148,10 +147,9 @@ def _is_flow(found: "Study", preset: str) -> bool:
     return True
 
 
-class ContinueFlags(Arguments):
+class ContinueFlags(StudyFlags):
     """What every branch understands besides the study's options. Options of starts, motion and records have no effect."""
 
-    study_name: ClassVar[str] = ""
     unused: ClassVar[tuple[str, ...]] = (*MOTION, "init_scale", *(f"init_scale_{block}" for block in ("w0", "w1", "wq", "wk")))
 
     rung: str
@@ -188,10 +186,9 @@ class Continue(Command):
         if all(kind.rung is None for kind in found.kinds):
             have = ", ".join(with_rungs())
             raise InputError(f"{found.name} has no small models whose critical points could be followed; {have} has")
-        given = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}
         preset = {name: value for name, value in found.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
-        fields = found.options.model_fields
-        chosen = found.configured(**{**preset, **{name: value for name, value in given.items() if value != fields[name].default}})
+        fields, own = found.options.model_fields, flags.options_of(found)
+        chosen = found.configured(**{**preset, **{name: value for name, value in own.items() if value != fields[name].default}})
         family = option_family(found, chosen, flags.over)
         over, branch = family.name, continue_point(family, family.value, rung=rung, low=flags.from_, high=flags.to)
         if flags.out is not None:

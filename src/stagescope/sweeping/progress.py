@@ -4,6 +4,7 @@ import sys
 import time
 from typing import Any
 
+from stagescope.caches import say
 from stagescope.sweeping.axes import spelled
 from stagescope.sweeping.plan import Point
 from stagescope.sweeping.rows import outcome, reached_end
@@ -36,7 +37,7 @@ class SweepProgress:
 
     def warn(self, sentence: str) -> None:
         """Something to know even where no progress is shown."""
-        print(f"stagescope: {sentence}", file=sys.stderr)
+        say(sentence)
 
     def tick(self, running: int, workers: int) -> None:
         """How things stand, several times a second."""

@@ -4,7 +4,6 @@ Training is bitwise the same with and without: see `capture`. Whatever goes wron
 once, and never stops the training.
 """
 
-import sys
 import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.caches import say
 from stagescope.dynamics.record import Graded, Record
 from stagescope.errors import InputError, StagescopeError, message, unknown
 from stagescope.runs import manifest
@@ -303,7 +303,7 @@ def _warn(text: str, level: int) -> None:
     try:
         warnings.warn(f"stagescope: {text}", stacklevel=level)
     except Warning:
-        print(f"stagescope: {text}", file=sys.stderr)
+        say(text)
 
 
 class Idle(Watcher):
