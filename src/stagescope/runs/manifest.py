@@ -114,7 +114,14 @@ def read(folder: Path) -> Manifest:
         leaves = "\0" in name or {"", ".", ".."} & set(parts)
         if leaves or (name != EVENTS and parts[0] not in (DATA, CHECKPOINT)):
             raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
-    if wrong := _wrong_in(found.spec) or _wrong_names(found):
+    wrong = _wrong_in(found.spec)
+    if any("/" in name for name in found.arrays):
+        wrong = wrong or "an array has a name with a slash"
+    if found.checkpoint is not None and not CHECKPOINT_FILE.fullmatch(found.checkpoint):
+        wrong = wrong or f"{found.checkpoint!r} is no name of a checkpoint"
+    if found.clock not in found.arrays:
+        wrong = wrong or f"there is no array of its clock, {found.clock!r}"
+    if wrong:
         raise DamagedRun(f"{path}: {wrong}; restore it from a copy")
     return found
 
@@ -126,14 +133,6 @@ def _number(text: str) -> int:
     except OverflowError:
         raise ValueError("too large") from None
     return found
-
-
-def _wrong_names(found: Manifest) -> str:
-    if any("/" in name for name in found.arrays):
-        return "an array has a name with a slash"
-    if found.checkpoint is not None and not CHECKPOINT_FILE.fullmatch(found.checkpoint):
-        return f"{found.checkpoint!r} is no name of a checkpoint"
-    return "" if found.clock in found.arrays else f"there is no array of its clock, {found.clock!r}"
 
 
 def _wrong_in(spec: Spec) -> str:

@@ -36,7 +36,16 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
         for name in names:
             if name not in arrays:
                 raise InputError(f"{what} names {name!r}, which is not recorded; recorded: {', '.join(arrays)}")
-    frame = {name: _first(name, value) for name, value in arrays.items()}
+    frame = {}
+    for name, value in arrays.items():
+        check_name(name)
+        if name in _TAKEN:
+            raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+        frame[name] = found = _array(name, value)
+        if not found.size:
+            raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
+        if name == "loss" and found.ndim:
+            raise InputError(f"loss has shape {found.shape}, expected one number; average it, or rename the array")
     columns = {name: _column(name, value, axes.get(name)) for name, value in frame.items()}
     _check_shared(columns)
     return frame, columns
@@ -64,18 +73,6 @@ def _fitted(name: str, value: Any, column: Column) -> np.ndarray:
         remedy = f"convert it, or give {found.dtype} from the first record on"
         raise InputError(f"{name} is {found.dtype}, in the first record it was {column.dtype}; {remedy}")
     return found.astype(column.dtype)
-
-
-def _first(name: str, value: Any) -> np.ndarray:
-    check_name(name)
-    if name in _TAKEN:
-        raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
-    found = _array(name, value)
-    if not found.size:
-        raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
-    if name == "loss" and found.ndim:
-        raise InputError(f"loss has shape {found.shape}, expected one number; average it, or rename the array")
-    return found
 
 
 def _array(name: str, value: Any) -> np.ndarray:
@@ -307,7 +304,13 @@ class Recorder:
             found = load(folder)
             self.steps = found.step.tolist()
             self._columns = self._writer.columns
-            self._check_axes(folder)
+            for name, names in self._axes.items():
+                if name not in self._columns:
+                    raise InputError(f"axes names {name!r}, which {folder} does not record; choose another folder")
+                stored = self._columns[name].axes[1:]
+                if names != stored:
+                    remedy = "give the same, or choose another folder"
+                    raise InputError(f"{name} has the axes {stored} in {folder}, got {names}; {remedy}")
             self.source, self._begun = found.spec["source"], True
             self._blocks = tuple(found.spec["blocks"])
             self._writer.commit(self._state(), "resumed")
@@ -330,16 +333,6 @@ class Recorder:
             raise InputError(
                 f"{folder} has the blocks {blocks}, got {list(self._blocks)}; give the same, or choose another folder"
             )
-
-    def _check_axes(self, folder: Path) -> None:
-        for name, names in self._axes.items():
-            if name not in self._columns:
-                raise InputError(f"axes names {name!r}, which {folder} does not record; choose another folder")
-            stored = self._columns[name].axes[1:]
-            if names != stored:
-                raise InputError(
-                    f"{name} has the axes {stored} in {folder}, got {names}; give the same, or choose another folder"
-                )
 
     def _in_memory(self) -> Run:
         arrays = {name: np.array([frame[name] for frame in self._frames], column.dtype) for name, column in self._columns.items()}
