@@ -225,7 +225,7 @@ def test_an_interrupt_says_how_much_is_committed(sweep, monkeypatch, tmp_path):
         ("--grid rate_y", "'rate_y=' names no value"),
         ("--grid rat_y=1,2", "did you mean 'rate_y'"),
         ("--grid classes=a,b", "is a file"),
-        ("--grid rate_y=", "is empty"),
+        ("--grid rate_y=", "names no value"),
         ("--preset figure-66", "did you mean 'figure-6"),
         ("--table nowhere.csv", "nowhere.csv: No such file; give a CSV file"),
         ("--grid rate_y=1,2 --until 5 --refine 1 --refine-by seconds", "is nothing that a run shows"),

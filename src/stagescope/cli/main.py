@@ -11,10 +11,9 @@ import tyro
 from pydantic import BaseModel, Field, create_model
 
 from stagescope.caches import say
-from stagescope.cli import run_commands, sweep_commands, theory_commands
+from stagescope.cli import paper_commands, reading_commands, run_commands, sweep_commands, theory_commands
 from stagescope.cli.arguments import expanded, refuse_unknown
 from stagescope.cli.command import Command
-from stagescope.cli.commands import COMMANDS
 from stagescope.cli.first_screen import Wrapped, at_once
 from stagescope.cli.kept import unwritten
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
@@ -28,6 +27,30 @@ VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
     "continue": (theory_commands.Continue, theory_commands.ContinueFlags),
 }
 """Commands that take a study and its options."""
+COMMANDS: dict[str, type[Command]] = {
+    "diagram": sweep_commands.Diagram,
+    "list": paper_commands.List,
+    "resume": run_commands.Resume,
+    "fork": run_commands.Fork,
+    "verify": run_commands.Verify,
+    "info": run_commands.Info,
+    "stages": reading_commands.Stages,
+    "check": reading_commands.Check,
+    "heads": reading_commands.Heads,
+    "ladder": reading_commands.Ladder,
+    "import": run_commands.Import,
+    "export": run_commands.Export,
+    "report": reading_commands.Report,
+    "play": reading_commands.Play,
+    "figures": reading_commands.Figures,
+    "reproduce": paper_commands.Reproduce,
+    "corpus": paper_commands.Corpus,
+    "audit": reading_commands.Audit,
+    "calibrate": paper_commands.Calibrate,
+    "cite": paper_commands.Cite,
+    "demo": paper_commands.Demo,
+}
+"""The others. Each is a typed set of arguments with a `run` that returns an exit code."""
 CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
 
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stagescope.diagrams.areas import Ruler, ValueScale, areas, mark_text, powers, steps
-from stagescope.diagrams.numbers import EMPTY, OTHER, disagree
-from stagescope.diagrams.texts import AT_START
+from stagescope.diagrams.numbers import AT_START, EMPTY, OTHER, disagree
 from stagescope.reporting.static_draw import plain
 from stagescope.sweeping.axes import Scale
 from stagescope.sweeping.columns import CLOCKED
@@ -48,9 +47,9 @@ def word(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def folded(text: str, width: int, lines: int = 4) -> str:
-    """In lines of a width; of what is too long the middle is left out, because lists of stages differ in their ends."""
-    room = width * lines
+def folded(text: str, width: int) -> str:
+    """In four lines of a width; of what is too long the middle is left out, because lists of stages differ in their ends."""
+    room = 4 * width
     half = (room - 3) // 2 - width // 4  # lines break at words, so that not all of the room is used
     first, last = text[:half].rpartition(" ")[0] or text[:half], text[-half:].partition(" ")[2] or text[-half:]  # whole words
     whole = text if len(text) <= room - width // 2 else f"{first} … {last}"

@@ -8,8 +8,20 @@ import numpy as np
 
 import stagescope
 from stagescope.diagrams.areas import Rect, Ruler, areas
-from stagescope.diagrams.numbers import EMPTY, Selection, cell_of, disagree, ranked
-from stagescope.diagrams.texts import clock_notes, clocks_of, fixed_text, known_until, lack_text, none_word, state_notes
+from stagescope.diagrams.numbers import (
+    EMPTY,
+    Selection,
+    cell_of,
+    clock_notes,
+    clocks_of,
+    disagree,
+    fixed_text,
+    known_until,
+    lack_text,
+    none_word,
+    ranked,
+    state_notes,
+)
 from stagescope.papers.registry import studies, tags
 from stagescope.reporting.bundle import Blocks, viewer_script, viewer_style
 from stagescope.reporting.page import document
@@ -132,7 +144,7 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
             "values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])),
             "names": list(map(label, names)),
         },
-        "run": _texts([_run(row) for row in sweep.rows], blocks),
+        "run": _texts(list(map(_commands, sweep.rows)), blocks),
         "confidence": CONFIDENCE,
         "start": {
             "x": label(chosen.x),
@@ -188,7 +200,7 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
     return found | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": said}
 
 
-def _run(row: dict[str, Any]) -> str:
+def _commands(row: dict[str, Any]) -> str:
     """Commands that make the run of a row again, and its report."""
     changed = {name: value for name, value in row["config"].items() if value is not None}
     folder = f"run-{row['digest'][:8]}"

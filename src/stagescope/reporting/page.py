@@ -426,15 +426,7 @@ def document(
 ) -> str:
     """The HTML file: its data, scripts that are no modules, the viewer, and its styles."""
     parts = [
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy([*libraries, viewer], styles)}">',
-        f'{GENERATOR} {stagescope.__version__}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        '<link rel="icon" href="data:,">',  # or a browser asks a server for one
-        f"<title>{html.escape(clean(title)[:200])}</title>",
-        *(f"<style>{style}</style>" for style in styles),
-        "</head>\n<body>",
+        *head(title, [*libraries, viewer], styles),
         f"<noscript>This {what} is drawn by a script inside this file. Please allow scripts for it.</noscript>",
         '<main id="page"></main>',
         f'<script type="application/json" id="data">{safe_json(data)}</script>',
@@ -444,6 +436,21 @@ def document(
         "</body>\n</html>\n",
     ]
     return "\n".join(parts)
+
+
+def head(title: str, scripts: Sequence[str], styles: Sequence[str], scheme: str = "light dark") -> list[str]:
+    """The beginning of a file that runs these scripts alone, up to its body."""
+    return [
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(scripts, styles)}">',
+        f'{GENERATOR} {stagescope.__version__}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta name="color-scheme" content="{scheme}">',
+        '<link rel="icon" href="data:,">',  # or a browser asks a server for one
+        f"<title>{html.escape(clean(title)[:200])}</title>",
+        *(f"<style>{style}</style>" for style in styles),
+        "</head>\n<body>",
+    ]
 
 
 def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Write the report of some runs: one HTML file that works from disk, without a network; forks show how far apart they are."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import count
@@ -27,6 +27,7 @@ from stagescope.spec import digest
 from stagescope.views.curves import curves
 from stagescope.views.view import Curve, Portrait
 
+Runs = Run | str | Path | Iterable[Run | str | Path]
 ABOUT = "|theta of the fork - theta of its parent| over |theta of its parent|, at equal times from the fork on."
 
 
@@ -76,7 +77,7 @@ class Page:
 
 @overload
 def report(
-    runs: Run | str | Path | Iterable[Run | str | Path],
+    runs: Runs,
     path: str | Path,
     *,
     exact: bool = ...,
@@ -90,7 +91,7 @@ def report(
 
 @overload
 def report(
-    runs: Run | str | Path | Iterable[Run | str | Path],
+    runs: Runs,
     path: None = None,
     *,
     exact: bool = ...,
@@ -103,7 +104,7 @@ def report(
 
 
 def report(
-    runs: Run | str | Path | Iterable[Run | str | Path],
+    runs: Runs,
     path: str | Path | None = None,
     *,
     exact: bool = False,
@@ -167,14 +168,11 @@ def report(
 def write(
     portraits: Sequence[Portrait],
     path: Path,
-    *,
-    exact: bool = False,
     title: str | None = None,
-    done: Callable[[], None] = lambda: None,
 ) -> Path:
-    """The page of portraits that are made already; `done` is called after each."""
+    """The page of portraits that are made already."""
     target = html_target(path)
-    publish(target, page(portraits, title, exact=exact, done=done).encode())
+    publish(target, page(portraits, title).encode())
     return target
 
 

@@ -48,9 +48,9 @@ def speed_view(run: Run) -> View | None:
     return curves("speed", "Speed of the parameters", about, "speed", [Curve("speed", speed)], log=True)
 
 
-def norms_view(run: Run, names: tuple[str, ...] | None = None, more: str = "") -> View | None:
+def norms_view(run: Run, more: str = "") -> View | None:
     """Frobenius norms of the blocks; `more` is what else there is to say of them."""
-    chosen = names or tuple(run.params)
+    chosen = tuple(run.params)
     if not chosen:
         return None
     made = [Curve(name, norms(run.params[name]), faint=place >= NAMED) for place, name in enumerate(chosen[:MOST])]

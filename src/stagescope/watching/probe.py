@@ -54,7 +54,7 @@ class Probe:
         return replace(self, **moved, targets=None if self.targets is None else self.targets.to(device))
 
 
-def make_probe(given: Any, model: nn.Module, tokenizer: Any = None, vocabulary: int | None = None) -> Probe:
+def make_probe(given: Any, model: nn.Module, tokenizer: Any = None) -> Probe:
     """A probe from text with a tokenizer, from token ids, or from a batch of a dataloader.
 
     Args:
@@ -63,13 +63,12 @@ def make_probe(given: Any, model: nn.Module, tokenizer: Any = None, vocabulary: 
         model: the model that will be called.
         tokenizer: what turns text into ids and ids into text: a tokenizer of transformers or tokenizers, the path of a
             tokenizer.json, a list with the text of each id, or a function from text to ids.
-        vocabulary: how many token ids the model knows; by default the rows of its token embedding.
     """
     coder = Coder.of(tokenizer)
     # rows of tables that are named after positions are likely limits of a model without a config
     tables = [module.num_embeddings for name, module in embeddings(model) if _POSITION.search(name)]
     ids, targets = _ids(given, coder, min([LENGTH, *_config(model, _LIMITS), *(rows for rows in tables if rows >= SHORTEST)]))
-    size = vocabulary if vocabulary is not None else vocabulary_of(model)
+    size = vocabulary_of(model)
     length = _length(ids.shape[1], model, size)
     ids, targets = (None if one is None else one[:SEQUENCES, :length].contiguous() for one in (ids, targets))
     assert ids is not None
