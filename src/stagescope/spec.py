@@ -12,7 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from stagescope.errors import InputError, shortened, unknown
 from stagescope.ids import SCRIPT, type_id
 
-Spec = dict[str, Any]
+Json = dict[str, Any]
+"""A JSON object."""
+Spec = Json
 
 
 def _plain(value: Any) -> Any:

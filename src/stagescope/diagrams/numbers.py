@@ -17,6 +17,7 @@ from stagescope.errors import InputError, unknown
 from stagescope.papers.registry import studies
 from stagescope.papers.study import Boundary
 from stagescope.reporting.portrait import setting_text
+from stagescope.spec import Json
 from stagescope.sweeping.axes import Axis, Scale, Value
 from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, LAST_STAGE, Column, summarised
 from stagescope.sweeping.plan import color_of
@@ -115,7 +116,7 @@ def find_boundary(sweep: Sweep, chosen: Selection, name: str) -> Boundary:
     return found
 
 
-def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, Any]) -> dict[str, Any]:
+def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, Any]) -> Json:
     """The line in one panel: values of both axes by name, None where there is no such place, and its title.
 
     It has 80 points, at equal distances along its first axis.
@@ -169,7 +170,7 @@ def numbers(sweep: Sweep, chosen: Selection) -> Numbers:
     return found
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _axis(axis: Axis) -> Json:
     return {"name": axis.name, "kind": axis.kind, "values": list(axis.values)}
 
 
@@ -211,7 +212,7 @@ def _cuts(
         yield shown, groups.get(values, [])
 
 
-def _cells(column: Column, rows: list[Row], chosen: Selection) -> Iterator[dict[str, Any]]:
+def _cells(column: Column, rows: list[Row], chosen: Selection) -> Iterator[Json]:
     by = [chosen.x] if chosen.y is None else [chosen.x, chosen.y]
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in rows:
@@ -221,7 +222,7 @@ def _cells(column: Column, rows: list[Row], chosen: Selection) -> Iterator[dict[
         yield dict(zip(("x", "y"), place, strict=False)) | cell_of(column, members) | {"reasons": dict(broken.most_common())}
 
 
-def cell_of(column: Column, rows: Sequence[Row]) -> dict[str, Any]:
+def cell_of(column: Column, rows: Sequence[Row]) -> Json:
     """What rows say together: counts, the median with its interval or the most frequent word, and why there is none."""
     entry = summarised(column, rows, CONFIDENCE, of_mean=False)
     counts = {name: entry[name] for name in ("rows", "known", "failed")} | {"beyond": entry.get("beyond", 0)}

@@ -27,6 +27,7 @@ from stagescope.reporting.bundle import Blocks, viewer_script, viewer_style
 from stagescope.reporting.page import document
 from stagescope.reporting.portrait import run_command
 from stagescope.reporting.words import label
+from stagescope.spec import Json
 from stagescope.sweeping.axes import Axis, Cell, Scale
 from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, Column, Interval
 from stagescope.sweeping.rows import Row, outcome, reached_end
@@ -39,11 +40,11 @@ To it 8 is added where seeds disagree, and 16 where the event was there at the s
 """
 
 
-def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[str, int], blocks: Blocks) -> dict[str, Any]:
+def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[str, int], blocks: Blocks) -> Json:
     """What the cells say in a column; `codes` are the numbers of its words."""
     said = [cell_of(column, rows) for rows in cells]
     states = [LACKS.index(one["lack"]) + 8 * disagree(one) + 16 * bool(one.get("start")) for one in said]
-    found: dict[str, Any] = {"states": blocks.u8(np.array(states, np.uint8))}
+    found: Json = {"states": blocks.u8(np.array(states, np.uint8))}
     if column.kind == "word":
         values = np.array([codes.get(one["value"], -1) for one in said], int)
         return found | {"values": blocks.i32(values), "shares": _shares([one["shares"] for one in said], codes, blocks)}
@@ -59,7 +60,7 @@ def _ends(interval: Interval | None) -> tuple[float, float]:
     return interval[0], np.inf if interval[1] is None else interval[1]
 
 
-def _shares(said: Sequence[Mapping[str, Any]], codes: Mapping[str, int], blocks: Blocks) -> dict[str, Any] | None:
+def _shares(said: Sequence[Mapping[str, Any]], codes: Mapping[str, int], blocks: Blocks) -> Json | None:
     """Cell, word, share and its interval, the largest first, where a cell has several words."""
     found = [
         (cell, codes[word], one["share"], *_ends(one["interval"]))
@@ -70,7 +71,7 @@ def _shares(said: Sequence[Mapping[str, Any]], codes: Mapping[str, int], blocks:
     return blocks.f64(np.array(found, float)) if found else None
 
 
-def all_areas(sweep: Sweep, cells: Sequence[Cell], blocks: Blocks) -> list[dict[str, Any]]:
+def all_areas(sweep: Sweep, cells: Sequence[Cell], blocks: Blocks) -> list[Json]:
     """For every two axes the areas of all cells, each among those of its cut: how many each has, and where they lie."""
     rulers = [Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes]
     found = []
@@ -114,7 +115,7 @@ def diagram_page(sweep: Sweep, chosen: Selection, boundary: Mapping[str, Any] | 
     return document(title, data, blocks, [], viewer_script("diagram"), [viewer_style("style", "panels", "diagram")], "diagram")
 
 
-def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> dict[str, Any]:
+def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> Json:
     """What the viewer draws; `viewer/types.js` says what the entries are."""
     axes = {axis.name: axis for axis in sweep.axes}
     columns = [sweep.column_of(name) for name in sweep.columns if name not in ("config", "digest")]
@@ -155,7 +156,7 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
     }
 
 
-def _axis(axis: Axis, rows: Sequence[Row]) -> dict[str, Any]:
+def _axis(axis: Axis, rows: Sequence[Row]) -> Json:
     """An axis with the values of its grid (names of categories), and where those that rows have lie on it."""
     ruler, named = Ruler(Scale(axis.kind, axis.values)), axis.kind == "categorical"
     present = {row["at"][axis.name] for row in rows}
@@ -176,7 +177,7 @@ def _word(value: Any) -> str:
     return label("none" if value is None else str(value) or EMPTY)
 
 
-def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int], blocks: Blocks) -> dict[str, Any]:
+def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int], blocks: Blocks) -> Json:
     """What counts of every row: numbers with NaN for none, or numbers of words with -1; why there is none; and what cells say."""
     cells, readings = list(sweep.cells.values()), [column.reading(row) for row in sweep.rows]
     values = [reading.value for reading in readings]
@@ -185,7 +186,7 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
         if reading.lack is not None:
             why = reading.lack, lack_text(reading.lack, known_until(column, [row]), none_word(column))
             lacking[i] = whys.setdefault(why, len(whys))
-    found: dict[str, Any] = {
+    found: Json = {
         "name": label(column.name),
         "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
         "kind": column.kind,
@@ -200,13 +201,13 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
     return found | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": said}
 
 
-def _commands(row: dict[str, Any]) -> str:
+def _commands(row: Json) -> str:
     """Commands that make the run of a row again, and its report."""
     changed = {name: value for name, value in row["config"].items() if value is not None}
     folder = f"run-{row['digest'][:8]}"
     return f"{run_command(row['study'], changed, row['seed'], folder)}\nstagescope report {folder} --out {folder}.html --open"
 
 
-def _texts(texts: Sequence[str], blocks: Blocks) -> dict[str, Any]:
+def _texts(texts: Sequence[str], blocks: Blocks) -> Json:
     whole = BETWEEN.join(text.replace(BETWEEN, "\ufffd") for text in texts).encode("utf-8", "replace")
     return blocks.u8(np.frombuffer(whole, np.uint8))

@@ -41,6 +41,7 @@ from stagescope.reporting.words import (
     tokens_of,
 )
 from stagescope.runs.run import Run
+from stagescope.spec import Json
 from stagescope.views.axes import change_of, log_time, log_values
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
@@ -185,7 +186,7 @@ def _about(owned: Sequence[Owned]) -> str:
     return " ".join([*shared, *(f"{first_names(names)}: {rest}" for rest, names in rests.items() if rest)])
 
 
-def shared(views: Sequence[View]) -> dict[str, Any]:
+def shared(views: Sequence[View]) -> Json:
     """What all views of a slot start with: the range of colours, or whether values are on a logarithmic axis."""
     curves = [view for view in views if isinstance(view, Curves)]
     if curves:
@@ -208,7 +209,7 @@ def bounds(view: Matrices) -> tuple[float, float]:
 
 def page_data(
     portraits: Sequence[Portrait], title: str, blocks: Blocks, *, exact: bool = False, done: Callable[[], None] = lambda: None
-) -> dict[str, Any]:
+) -> Json:
     """What the viewer draws; the arrays go into `blocks`. `done` is called after each run."""
     scenes = []
     for group in scenes_of(portraits):
@@ -249,7 +250,7 @@ def scene_title(run: Run) -> str:
     return label(run.study or str((run.spec.get("source") or {}).get("model") or run.type))
 
 
-def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Blocks, exact: bool) -> dict[str, Any]:
+def _run(portrait: Portrait, common: Mapping[str, Json], blocks: Blocks, exact: bool) -> Json:
     """`common` is what all views of a slot start with, in every run of the scene."""
     run, found, path = portrait.run, portrait.stages, portrait.prediction
     views = [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views]
@@ -291,7 +292,7 @@ def _ends(interval: tuple[float, float] | None) -> list[float] | None:
     return None if interval is None or not all(map(math.isfinite, interval)) else [float(end) for end in interval]
 
 
-def _stage(stage: Stage, run: Run) -> dict[str, Any]:
+def _stage(stage: Stage, run: Run) -> Json:
     """Without a finite stop the stage lasts to the end; without a finite start it begins with the run."""
     start = stage.start if math.isfinite(stage.start) else run.time[0]
     return {
@@ -302,7 +303,7 @@ def _stage(stage: Stage, run: Run) -> dict[str, Any]:
     }
 
 
-def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
+def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> Json:
     shown = run.frames if view.frames is None else len(view.frames)
     common = {
         **texts_of(view, "slot", "title", "about"),
@@ -328,7 +329,7 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
     return common | made
 
 
-def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
+def _curves(view: Curves, blocks: Blocks) -> Json:
     curves = [
         {**texts_of(c, "name", "family", "token"), "faint": c.faint, "dashed": c.dashed, "values": blocks.f64(c.values)}
         for c in view.curves
@@ -337,7 +338,7 @@ def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
     return {"kind": "curves", "axis": label(view.axis), "log": view.log, "curves": curves, "levels": levels}
 
 
-def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
+def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> Json:
     """Cells are coded in the view's own range, for precision; the range of colours is that of its slot (`shared`)."""
     marks = view.marks and {"names": labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
     return {
@@ -351,7 +352,7 @@ def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
     }
 
 
-def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
+def _verdict(row: Verdict, portrait: Portrait) -> Json:
     span, found, over = span_of(row, portrait.stages, portrait.run), row.over_runs, None
     if found is not None:
         over = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
@@ -371,7 +372,7 @@ def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     }
 
 
-def _rung(rung: Rung) -> dict[str, Any]:
+def _rung(rung: Rung) -> Json:
     times = ("measured_rate", "local_rate", "predicted_escape", "measured_escape")
     return {
         **texts_of(rung, "label", "note"),
@@ -385,7 +386,7 @@ def _rung(rung: Rung) -> dict[str, Any]:
     }
 
 
-def _facts(name: str, value: Any) -> dict[str, Any]:
+def _facts(name: str, value: Any) -> Json:
     """One group of provenance: rows of a name and a value, or a text such as a citation."""
     if isinstance(value, str):
         return {"title": label(name), "text": clean(value)}

@@ -27,6 +27,7 @@ from stagescope.options import option_words
 from stagescope.papers.reading import Reading, reading
 from stagescope.papers.registry import paper_of, studies
 from stagescope.runs.run import Run
+from stagescope.spec import Json
 from stagescope.views.any_run import any_views
 from stagescope.views.view import Curve, Curves, Portrait, View
 from stagescope.watching.source import KINDS, is_watched
@@ -77,7 +78,7 @@ def legs_as_stages(path: SaddlePath, run: Run) -> list[Stage]:
     return stages
 
 
-def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[dict[str, Any]]:
+def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[Json]:
     """One row an event, in order of the predicted time: when it should come, and when it came."""
     measured = {} if found is None else found.events
     names = [*path.sequence, *(name for name in path.events if path.events[name].t is None)]
@@ -92,10 +93,10 @@ def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[d
     return rows
 
 
-def provenance(run: Run) -> dict[str, Any]:
+def provenance(run: Run) -> Json:
     """Titled facts: rows (name, value) or a text. The order is that of the page."""
     config = {name: value for name, value in (run.config or {}).items() if value is not None and name not in ("study", "seed")}
-    sections: dict[str, Any] = {
+    sections: Json = {
         "run": _run(run),
         "model and probe": _model(run),
         "settings": [(name, setting_text(_local(value))) for name, value in config.items()],
@@ -186,7 +187,7 @@ def run_command(study: str, changed: Mapping[str, Any], seed: int, out: str) -> 
     return shlex.join(["stagescope", "run", study, *words, "--seed", str(seed), "--out", out])
 
 
-def _changed(run: Run) -> dict[str, Any]:
+def _changed(run: Run) -> Json:
     """Options that differ from the study's defaults, as the config has them."""
     fields, config = studies()[run.study or ""].options.model_fields, run.config or {}
     found = {}

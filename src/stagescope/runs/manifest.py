@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files
-from stagescope.spec import Spec
+from stagescope.spec import Json, Spec
 from stagescope.threads import blas_threads
 
 SCHEMA = 2
@@ -55,7 +55,7 @@ class Manifest(BaseModel):
 
     schema_version: int = SCHEMA
     study: str | None = None
-    config: dict[str, Any] | None = None
+    config: Json | None = None
     config_digest: str
     spec: Spec
     tags: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Manifest(BaseModel):
     events_bytes: int = Field(0, ge=0)
     files: dict[str, str] = {}
     trimmed: dict[str, str] = {}
-    environment: dict[str, Any]
+    environment: Json
 
     def text(self) -> bytes:
         """Names stay in the order given, because the order of blocks is that of the state vector; the digest covers it."""
@@ -156,7 +156,7 @@ def _wrong_in(spec: Spec) -> str:
     return ""
 
 
-def environment(spec: Spec | None = None) -> dict[str, Any]:
+def environment(spec: Spec | None = None) -> Json:
     """What the numbers may depend on: versions, also of the packages whose types a spec names, machine, cores and threads."""
     versions = {name: _version(name) or "absent" for name in _PACKAGES}
     others = {name: found for name in sorted(_owners(spec)) if (found := _version(name)) is not None}
@@ -185,15 +185,15 @@ def _owners(spec: Any) -> set[str]:
     return {name for value in spec for name in _owners(value)} if isinstance(spec, list | tuple) else set()
 
 
-def threads() -> dict[str, Any]:
+def threads() -> Json:
     """The thread setup of this process: variables that are set, threads of BLAS now, and Numba's once Numba is loaded."""
-    found: dict[str, Any] = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    found: Json = {name: os.environ[name] for name in _THREADS if name in os.environ}
     numba = sys.modules.get("numba")
     more = {"numba": numba.config.NUMBA_NUM_THREADS} if numba is not None else {}
     return {**found, "blas": blas_threads(), **more}
 
 
-def other_bits(before: dict[str, Any]) -> list[str]:
+def other_bits(before: Json) -> list[str]:
     """Why a run from the environment `before` may go on with other last bits here: one sentence a reason.
 
     Call it where the run is continued, with the threads it will have. XLA's threads are those of the first use of JAX in a

@@ -19,7 +19,7 @@ from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import NamedSweep, Study
 from stagescope.runs.files import read, replace, sha256, store_errors
 from stagescope.runs.manifest import sealed
-from stagescope.spec import digest
+from stagescope.spec import Json, digest
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered, split
 
 
@@ -54,7 +54,7 @@ def file_hashes(chosen: Iterable[Options]) -> dict[str, str]:
     return found
 
 
-def known_files(options: Options, hashes: Mapping[str, str]) -> dict[str, Any]:
+def known_files(options: Options, hashes: Mapping[str, str]) -> Json:
     """Options that name files, by what is in them instead of where they lie."""
     return {name: {part: hashes[str(path)] for part, path in parts.items()} for name, parts in options.files().items()}
 
@@ -139,7 +139,7 @@ class Plan(BaseModel):
     id: str
     study: str
     preset: str | None
-    fixed: dict[str, Any]
+    fixed: Json
     files: dict[str, str]
     measures: tuple[Measure, ...]
     grids: tuple[Grid, ...]
@@ -244,7 +244,7 @@ class Point:
     renew: bool = field(default=False, compare=False)
 
 
-def fixed_options(options: Options, swept: tuple[str, ...]) -> dict[str, Any]:
+def fixed_options(options: Options, swept: tuple[str, ...]) -> Json:
     """Options that stay, as JSON, paths absolute; a list whose elements are swept is their base."""
     whole = {name for name in swept if split(name)[1] is None}
     places = {name: options.anchored(name, getattr(options, name)) for name in type(options).model_fields}
@@ -274,7 +274,7 @@ def points(plan: Plan, cells: "Iterator[tuple[dict[str, Value], tuple[int, ...]]
 
 def options_at(study: Study, base: Options, fixed: Mapping[str, Any], at: Mapping[str, Value]) -> Options:
     """The options of a cell."""
-    changes: dict[str, Any] = {}
+    changes: Json = {}
     elements: dict[str, dict[int, Value]] = {}
     for name, value in at.items():
         option, place = split(name)

@@ -26,7 +26,7 @@ from stagescope.errors import NotARun, StagescopeError, sentence, shortened
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
 from stagescope.runs.run import Run
-from stagescope.spec import finite
+from stagescope.spec import Json, finite
 from stagescope.sweeping.columns import Rules
 from stagescope.sweeping.plan import MEASURES, Measure, Plan, Point, changed_file, load_plan
 from stagescope.sweeping.rows import Attempts, Row, RowWriter
@@ -82,9 +82,9 @@ def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
     return finite({**known, **made, "retry": point.retry, "renew": point.renew, "reason": "", **found})
 
 
-def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim], source: str | None) -> dict[str, Any]:
+def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim], source: str | None) -> Json:
     """What a run shows. A finished run that cannot be read has failed: a row without events must not look like one."""
-    found: dict[str, Any] = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
+    found: Json = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
     try:
         if "numbers" in measures:
             found["numbers"] = study.numbers(run)
@@ -107,7 +107,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
     return found
 
 
-def _events(run: Run) -> dict[str, Any]:
+def _events(run: Run) -> Json:
     """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
     from stagescope.papers.reading import reading
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from stagescope.errors import InputError, first_names, printable, shortened
 from stagescope.progress import progress_for
+from stagescope.spec import Json
 from stagescope.watching.folders import Checkpoint, DamagedCheckpoint, is_weights, listed, number, trainer_step
 from stagescope.watching.lineage import (
     ENTRIES,
@@ -59,9 +60,9 @@ class Finding:
     kind: Kind
     tensor: str | None
     sentence: str
-    facts: dict[str, Any]
+    facts: Json
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Json:
         return {**vars(self), "sentence": printable(self.sentence)}
 
 
@@ -96,7 +97,7 @@ class Audit:
         """The findings of one kind."""
         return tuple(each for each in self.findings if each.kind == kind)
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Json:
         return {
             "checkpoints": list(self.checkpoints),
             "findings": [each.json() for each in self.findings],
@@ -124,7 +125,7 @@ class Audit:
         return table
 
 
-def listed_tensors(names: list[str]) -> dict[str, Any]:
+def listed_tensors(names: list[str]) -> Json:
     """Names of tensors as facts: the first 20, and how many there are."""
     return {"tensors": names[:20], "count": len(names)}
 

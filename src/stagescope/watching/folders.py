@@ -22,6 +22,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from stagescope.errors import InputError, printable
+from stagescope.spec import Json
 
 
 class DamagedCheckpoint(InputError):
@@ -45,10 +46,10 @@ def arrays(files: Iterable[Path], expected: Iterable[str] = ()) -> Iterator[tupl
     _complete(seen, expected)
 
 
-def torch_tensors(files: Iterable[Path], expected: Iterable[str] = ()) -> dict[str, Any]:
+def torch_tensors(files: Iterable[Path], expected: Iterable[str] = ()) -> Json:
     """Names and torch tensors of all files."""
     _torch()
-    found: dict[str, Any] = {}
+    found: Json = {}
     seen: set[str] = set()
     for file in files:
         if file.suffix == ".safetensors":
@@ -106,7 +107,7 @@ def _safe_arrays(file: Path) -> Iterator[tuple[str, str, np.ndarray]]:
             yield raw, name, value
 
 
-def _header(file: Path) -> dict[str, Any]:
+def _header(file: Path) -> Json:
     """Where each tensor is; the library has checked it. Offsets are made to count from the start of the file."""
     with open(file, "rb") as opened:
         size = int.from_bytes(opened.read(8), "little")
@@ -152,7 +153,7 @@ def _loaded_arrays(file: Path) -> Iterator[tuple[str, str, np.ndarray]]:
             raise InputError(f"{file}: the tensor {old!r:.120} is {value.dtype}, {value.layout}, which is not read") from error
 
 
-def _loaded(file: Path) -> dict[str, Any]:
+def _loaded(file: Path) -> Json:
     """The tensors of a pickle by name, as the module that was saved calls them."""
     torch = _torch()
     with open(file, "rb") as opened:
@@ -181,7 +182,7 @@ def _loaded(file: Path) -> dict[str, Any]:
     return tensors
 
 
-def _state(found: Any, kind: type) -> dict[str, Any]:
+def _state(found: Any, kind: type) -> Json:
     """The state_dict in what was saved: itself, or under one of the usual names; Lightning calls the module `model`."""
     lightning = isinstance(found, Mapping) and "pytorch-lightning_version" in found
     for _ in range(3):
@@ -222,7 +223,7 @@ class Checkpoint:
         """Names and values, one tensor at a time; bfloat16 and float8 are widened to float32."""
         return arrays(*self._files())
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Json:
         """Names and torch tensors as they are stored, for `model.load_state_dict`."""
         return torch_tensors(*self._files())
 
@@ -298,7 +299,7 @@ def trainer_step(path: Path) -> int | None:
     return step
 
 
-def _trainer_state(path: Path) -> dict[str, Any] | None:
+def _trainer_state(path: Path) -> Json | None:
     if path.is_dir() and os.path.lexists(path / TRAINER):
         return _json(_inside(path / TRAINER, path.parent))
     return None
@@ -402,7 +403,7 @@ def _index(path: Path) -> dict[str, str]:
     return places
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> Json:
     """The object in a file; an empty one in place of anything else."""
     if path.stat().st_size > _LIMIT:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes, more than a file of its kind; it is not read")

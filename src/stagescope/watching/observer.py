@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, unknown
+from stagescope.spec import Json
 from stagescope.watching.capture import Forward, Seen, attend, device_of, predict, tried, unwrapped
 from stagescope.watching.heads import SEEN_FROM, prefix_keys
 from stagescope.watching.probe import Probe, embedding_of, make_probe, vocabulary_of
@@ -163,8 +164,8 @@ class Parameters:
     def _found(self) -> dict[str, Tensor]:
         return {name: value for name, value in self.model.named_parameters() if value.is_floating_point()}
 
-    def numbers(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def numbers(self) -> Json:
+        found: Json = {}
         values = self._values = self._found()
         if self.groups:
             norms = dict(zip(values, _norms([value.detach() for value in values.values()]), strict=True))
@@ -174,7 +175,7 @@ class Parameters:
             found |= self._embedding(self.model.get_parameter(self.embedding).detach())
         return found
 
-    def _embedding(self, table: Tensor) -> dict[str, Any]:
+    def _embedding(self, table: Tensor) -> Json:
         rows = table[:: -(-len(table) // self.sizes.rows)].float()
         centred = rows - rows.mean(0)
         gram = centred.T @ centred if rows.shape[1] <= len(rows) else centred @ centred.T
@@ -247,7 +248,7 @@ class Observer:
         self._kinds = [(one.path, one.heads) for one in self._kept(seen)]
         self.axes = {name: AXES[name] for name in self.frame() if name in AXES}
 
-    def frame(self, gains: int = 0) -> dict[str, Any]:
+    def frame(self, gains: int = 0) -> Json:
         """The numbers of the model as it is now; with `gains`, also what context is worth at so many places."""
         logits, seen = attend(self.model, self._ids, self.forward, self._plan)
         found = self.numbers.of(self._kept(seen)) | self.parameters.numbers()
@@ -308,7 +309,7 @@ class Observer:
         by_sequence = extra.reshape(len(at), count).mean(0)
         return float(extra.mean()), float(by_sequence.std() / count**0.5)
 
-    def source(self, steps: int | None, kind: str = "watched") -> dict[str, Any]:
+    def source(self, steps: int | None, kind: str = "watched") -> Json:
         """What is known of the model and the probe, for the spec of the run."""
         probe, words = self.probe, self.probe.words
         return {
