@@ -190,25 +190,25 @@ def print_text(found: Any) -> None:
 
 def print_path(scale: float, seed: int, path: "SaddlePath") -> None:
     """A saddle path: events with their intervals, legs, and what is not predicted."""
-    by = "; times are those of the flow" if path.by == "flow" else ""
-    show(Text(f"start scale {scale:g}, seed {seed}{by}", style="bold"))
+    by_flow, settled = path.by == "flow", any(leg.rates for leg in path.legs)
+    show(Text(f"start scale {scale:g}, seed {seed}{'; times are those of the flow' if by_flow else ''}", style="bold"))
     events = new_table("event", "t", "interval")
     for name in path.sequence:
         event = path.events[name]
         events.add_row(Text(name, style="bold"), f"{event.t:.6g}", f"{event.low:.6g} to {event.high:.6g}")
-    settled = any(leg.rates for leg in path.legs)
-    by_flow = path.by == "flow"
-    theory = () if by_flow else ("rate", *(["at the point"] if settled else []))
-    legs = new_table("leg", "from", "to", "loss", *(() if by_flow else ["state"]), "opens", *theory)
+    heads = ["leg", "from", "to", "loss", "opens"]
+    if not by_flow:
+        heads = [*heads[:-1], "state", "opens", "rate", *["at the point"] * settled]
+    legs = new_table(*heads)
     legs.collapse_padding = True
     for column in legs.columns[4:6]:
         column.no_wrap = True
     for leg in path.legs:
         stop = "end" if leg.t_out is None else f"{leg.t_out:.5g}"
-        row = [leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", *([] if by_flow else [leg.state]), leg.opens or ""]
+        row = [leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", leg.opens or ""]
         if not by_flow:
-            row.append("" if leg.local_rate is None else f"{leg.local_rate:.4g}")
-            row += [" ".join(f"{rate:.4g}" for rate in leg.rates[:1])] if settled else []
+            rates = "" if leg.local_rate is None else f"{leg.local_rate:.4g}", " ".join(f"{rate:.4g}" for rate in leg.rates[:1])
+            row = [*row[:-1], leg.state, *row[-1:], *rates[: 1 + settled]]
         legs.add_row(*row)
     for table in (events, legs):
         if table.row_count:

@@ -8,7 +8,7 @@ is broken there, and its interval open upwards where it has no end.
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from stagescope.diagrams.areas import Ruler, ValueScale, areas, mark_text, powers, steps
 from stagescope.diagrams.numbers import AT_START, EMPTY, OTHER, disagree
 from stagescope.reporting.static_draw import plain
+from stagescope.spec import Json
 from stagescope.sweeping.axes import Scale
 from stagescope.sweeping.columns import CLOCKED
 from stagescope.views.figure import CATEGORIES, COLORS, GREY, Numbers, colour_map
@@ -31,7 +32,7 @@ START = "#e6a3b3"
 FIXED = {"confirmed": CATEGORIES[2], "violated": CATEGORIES[1], "inconclusive": CATEGORIES[4], "not applicable": LEFT}
 
 
-def ruler(axis: Mapping[str, Any]) -> Ruler:
+def ruler(axis: Json) -> Ruler:
     return Ruler(Scale(axis["kind"], tuple(axis["values"])))
 
 
@@ -39,7 +40,7 @@ def all_cells(numbers: Numbers) -> list[dict[str, Any]]:
     return [cell for panel in numbers["panels"] for cell in panel["cells"]]
 
 
-def at_text(values: Mapping[str, Any]) -> str:
+def at_text(values: Json) -> str:
     return plain(", ".join(f"{name} = {word(value)}" for name, value in values.items()), 60)
 
 
@@ -71,7 +72,7 @@ def title(numbers: Numbers, inches: float) -> str:
     return "\n".join(folded(line, width) for line in said if line)
 
 
-def axis_name(axis: Mapping[str, Any]) -> str:
+def axis_name(axis: Json) -> str:
     return plain(axis["name"]) + (" (values at equal distances)" if ruler(axis).ordinal else "")
 
 
@@ -178,8 +179,9 @@ def draw_maps(numbers: Numbers) -> "Drawing":
     panels = numbers["panels"]
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    size = (5.4, 4.0) if len(panels) == 1 else (1.0 + 2.9 * columns, 0.7 + 2.7 * rows)
-    inside = (4.0, 2.8) if len(panels) == 1 else (2.5, 1.9)
+    size, inside = (1.0 + 2.9 * columns, 0.7 + 2.7 * rows), (2.5, 1.9)
+    if len(panels) == 1:
+        size, inside = (5.4, 4.0), (4.0, 2.8)
     drawing, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained")
     colors = colors_of(numbers)
     x, y = ruler(numbers["x"]), ruler(numbers["y"])
@@ -195,20 +197,21 @@ def draw_maps(numbers: Numbers) -> "Drawing":
         ticks(axes, x, "x", inside[0])
         ticks(axes, y, "y", inside[1])
         axes.set_title(at_text(panel["at"]) if len(panels) > 1 else "")
-    for axes in list(grid.flat)[len(panels) :]:
+    every = list(grid.flat)
+    drawn = every[: len(panels)]
+    for axes in every[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel(axis_name(numbers["y"]))
-    for place, axes in enumerate(grid.flat):
-        if place + columns >= len(panels) and place < len(panels):
-            axes.set_xlabel(axis_name(numbers["x"]))
-            axes.tick_params(labelbottom=True)
-    _keys(drawing, numbers, colors, list(grid.flat)[: len(panels)])
+    for axes in drawn[-columns:]:
+        axes.set_xlabel(axis_name(numbers["x"]))
+        axes.tick_params(labelbottom=True)
+    _keys(drawing, numbers, colors, drawn)
     drawing.suptitle(title(numbers, size[0]), fontsize=9.5, x=0.01, ha="left")
     return drawing
 
 
-def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, colors: Colors) -> None:
+def _map(axes: "Axes", cells: Sequence[Json], x: Ruler, y: Ruler, colors: Colors) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
@@ -217,7 +220,7 @@ def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, c
     plain_patches, shades, hatched = [], [], []
     for cell in cells:
         for rect in found.get((cell["x"], cell["y"]), ()):
-            left, right, bottom, top = x.on_axis(rect.left), x.on_axis(rect.right), y.on_axis(rect.bottom), y.on_axis(rect.top)
+            (left, right), (bottom, top) = map(x.on_axis, rect[:2]), map(y.on_axis, rect[2:])
             patch = Rectangle((left, bottom), right - left, top - bottom)
             if cell["lack"] == "failed":
                 hatched.append(patch)
@@ -240,7 +243,7 @@ def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, c
         spine.set_linewidth(0.6)
 
 
-def shade(cell: Mapping[str, Any], colors: Colors) -> Any:
+def shade(cell: Json, colors: Colors) -> Any:
     """The colour of a cell that did not fail."""
     if cell["lack"] is not None:
         return ABSENT[cell["lack"]]
@@ -347,7 +350,7 @@ def draw_curves(numbers: Numbers) -> "Drawing":
     return drawing
 
 
-def state(cell: Mapping[str, Any]) -> str | None:
+def state(cell: Json) -> str | None:
     """Why a cell stands in a lane; None where it is on the curve."""
     return "start" if cell.get("start") else cell["lack"]
 
@@ -411,9 +414,7 @@ def _limits(axes: "Axes", numbers: Numbers, above: int, below: int) -> tuple[flo
     return first, last
 
 
-def _curve(
-    axes: "Axes", cells: Sequence[Mapping[str, Any]], across: np.ndarray, color: str, ends: tuple[float, float], joined: bool
-) -> None:
+def _curve(axes: "Axes", cells: Sequence[Json], across: np.ndarray, color: str, ends: tuple[float, float], joined: bool) -> None:
     height = np.array([np.nan if state(cell) is not None else cell["value"] for cell in cells], float)
     spans = [cell["interval"] or (value, value) for cell, value in zip(cells, height, strict=True)]
     low, high = np.array([[span[0], ends[1] if span[1] is None else span[1]] for span in spans], float).T
@@ -433,17 +434,17 @@ def _share_dots(axes: "Axes", numbers: Numbers, labels: Sequence[str], x: Ruler)
         for name, share in cell["shares"].items():
             row = names.index(name) if name in names else len(names) - 1
             axes.scatter(at, row, s=44 * share["share"], color=colors(name), lw=0, zorder=3)
-        if cell["failed"]:
-            axes.plot(at, -0.8, MARKS["failed"], color=GREY, ms=2.5 + 2.5 * cell["failed"] / cell["rows"])
-        elif cell["lack"]:
-            axes.plot(at, -0.8, MARKS["none"], color=GREY, ms=5)
+        if cell["failed"] or cell["lack"]:
+            share = cell["failed"] / cell["rows"]
+            axes.plot(at, -0.8, MARKS["failed" if share else "none"], color=GREY, ms=2.5 + 2.5 * (share or 1))
     axes.set_yticks(range(len(names)), labels)
     marked = any(cell["failed"] or cell["lack"] for cell in cells)
     axes.set_ylim(-1.1 if marked else -0.6, max(len(names), 1) - 0.4)
     if any(len(cell["shares"]) > 1 for cell in cells):
         axes.scatter([], [], s=22, color=GREY, lw=0, label="area: share of seeds")
+    said = {kind: text for kind, text in numbers["lacks"].items() if kind == "none"}
     if any(cell["failed"] for cell in cells):
         some = any(0 < cell["failed"] < cell["rows"] for cell in cells)
-        axes.plot([], [], MARKS["failed"], ls="", color=GREY, label="failed (small: some of the seeds)" if some else "failed")
-    if "none" in numbers["lacks"]:
-        axes.plot([], [], MARKS["none"], ls="", color=GREY, label=numbers["lacks"]["none"])
+        said = {"failed": "failed (small: some of the seeds)" if some else "failed", **said}
+    for kind, text in said.items():
+        axes.plot([], [], MARKS[kind], ls="", color=GREY, label=text)

@@ -174,7 +174,7 @@ def _axis(axis: Axis) -> Json:
     return {"name": axis.name, "kind": axis.kind, "values": list(axis.values)}
 
 
-def _lacks(column: Column, cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _lacks(column: Column, cells: Sequence[Json]) -> dict[str, str]:
     """Legend of cells without a value; failures have their own reasons."""
     found = {}
     for lack in (*CLOCKED, "none"):
@@ -245,7 +245,7 @@ def _lack(counts: Mapping[str, int], beyond: Sequence[str | None]) -> str:
     return "failed" if counts["failed"] == counts["rows"] else "none"
 
 
-def disagree(cell: Mapping[str, Any]) -> bool:
+def disagree(cell: Json) -> bool:
     """Whether seeds of a cell say different things: other words, a value for some only, or some failed."""
     counts = (cell["known"], cell["beyond"], cell["failed"])
     kinds = sum(count > 0 for count in (*counts, cell["rows"] - sum(counts)))

@@ -26,7 +26,7 @@ from stagescope.papers.registry import studies, tags
 from stagescope.reporting.bundle import Blocks, viewer_script, viewer_style
 from stagescope.reporting.page import document
 from stagescope.reporting.portrait import run_command
-from stagescope.reporting.words import label
+from stagescope.reporting.words import label, labels
 from stagescope.spec import Json
 from stagescope.sweeping.axes import Axis, Cell, Scale
 from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, Column, Interval
@@ -60,7 +60,7 @@ def _ends(interval: Interval | None) -> tuple[float, float]:
     return interval[0], np.inf if interval[1] is None else interval[1]
 
 
-def _shares(said: Sequence[Mapping[str, Any]], codes: Mapping[str, int], blocks: Blocks) -> Json | None:
+def _shares(said: Sequence[Json], codes: Mapping[str, int], blocks: Blocks) -> Json | None:
     """Cell, word, share and its interval, the largest first, where a cell has several words."""
     found = [
         (cell, codes[word], one["share"], *_ends(one["interval"]))
@@ -97,7 +97,7 @@ Why = tuple[str, str]
 """Why a row has no value: the kind of lack, and the sentence."""
 
 
-def diagram_page(sweep: Sweep, chosen: Selection, boundary: Mapping[str, Any] | None = None) -> str:
+def diagram_page(sweep: Sweep, chosen: Selection, boundary: Json | None = None) -> str:
     """The whole file; it opens with the columns chosen. The same sweep gives the same bytes. `boundary` is a line of theory."""
     blocks = Blocks()
     title = f"{sweep.folder.resolve().name}: sweep over {', '.join(axis.name for axis in sweep.axes)}"
@@ -109,7 +109,7 @@ def diagram_page(sweep: Sweep, chosen: Selection, boundary: Mapping[str, Any] | 
         data["boundary"] = {
             "name": label(boundary["name"]),
             "title": label(boundary["title"]),
-            "axes": [label(name) for name in axes],
+            "axes": labels(axes),
             "places": places,
         }
     return document(title, data, blocks, [], viewer_script("diagram"), [viewer_style("style", "panels", "diagram")], "diagram")
@@ -131,19 +131,19 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> Js
         "version": stagescope.__version__,
         "study": label(f"{sweep.plan.study}: {study}" if study else sweep.plan.study),
         "rows": len(sweep),
-        "notes": [label(note) for note in state_notes(sweep)],
-        "fixed": [[label(name), label(text)] for name, text in fixed_text(sweep)],
+        "notes": labels(state_notes(sweep)),
+        "fixed": list(map(labels, fixed_text(sweep))),
         "axes": [_axis(axis, sweep.rows) for axis in axes.values()],
         "cells": blocks.i32(np.array([numbers[sweep.cell(row)] for row in sweep.rows], int)),
         "areas": all_areas(sweep, list(sweep.cells), blocks),
         "columns": [_column(column, sweep, axes.get(column.name), whys, blocks) for column in columns],
         "whys": _texts([f"{lack}\n{label(text)}" for lack, text in whys], blocks),
         "lacks": {lack: lack_text(lack, {}, "") for lack in CLOCKED},
-        "clocks": [label(clock) for clock in clocks_of(sweep.rows)],
+        "clocks": labels(clocks_of(sweep.rows)),
         "clock_note": label("; ".join(clock_notes(sweep.rows))),
         "outcomes": {
             "values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])),
-            "names": list(map(label, names)),
+            "names": labels(names),
         },
         "run": _texts(list(map(_commands, sweep.rows)), blocks),
         "confidence": CONFIDENCE,

@@ -257,11 +257,8 @@ def _run(portrait: Portrait, common: Mapping[str, Json], blocks: Blocks, exact: 
     change, ledger = change_of(run, portrait.views), portrait.ledger
     estimates = {label(name): event for name, event in found.estimates.items()} if found else {}
     predicted = [
-        {
-            "name": label(row["name"]),
-            **{name: number(row[name]) for name in ("t", "low", "high", "measured")},
-            "said": label(row["said"]),
-        }
+        {name: label(row[name]) for name in ("name", "said")}
+        | {name: number(row[name]) for name in ("t", "low", "high", "measured")}
         for row in (predicted_events(path, found, run) if path else ())
     ]
     return {
@@ -277,7 +274,10 @@ def _run(portrait: Portrait, common: Mapping[str, Json], blocks: Blocks, exact: 
         "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
         "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
         "event_states": {name: event.words for name, event in estimates.items()},
-        "event_intervals": {name: _ends(event.interval) for name, event in estimates.items()},
+        "event_intervals": {
+            name: list(map(float, event.interval)) if event.interval and all(map(math.isfinite, event.interval)) else None
+            for name, event in estimates.items()
+        },
         "ledger": None if ledger is None else [_verdict(row, portrait) for row in ledger],
         "ledger_counts": {} if ledger is None else dict(ledger.counts()),
         "ledger_summary": "" if ledger is None else label(ledger.summary()),
@@ -286,10 +286,6 @@ def _run(portrait: Portrait, common: Mapping[str, Json], blocks: Blocks, exact: 
         "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
         "views": views,
     }
-
-
-def _ends(interval: tuple[float, float] | None) -> list[float] | None:
-    return None if interval is None or not all(map(math.isfinite, interval)) else [float(end) for end in interval]
 
 
 def _stage(stage: Stage, run: Run) -> Json:

@@ -58,20 +58,18 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
         if curve.faint:
             axes.plot(time, curve.values, color=GREY, lw=0.6, alpha=0.35, zorder=1)
     for curve, (color, style) in zip(named, _looks(named), strict=True):
-        look: Any = {"color": COLORS[color % len(COLORS)], "ls": STYLES[style % len(STYLES)], "markersize": 4}
-        look |= {"ls": (0, (2, 1.5))} if curve.dashed else {}
+        look: Any = {"color": COLORS[color % len(COLORS)], "ls": (0, (2, 1.5)) if curve.dashed else STYLES[style % len(STYLES)]}
         # Records that have no number before or after them are dots: a line would not show them.
         good = np.concatenate([[False], np.isfinite(curve.values), [False]])
         alone = good[1:-1] & ~good[:-2] & ~good[2:]
         dots: Any = {"marker": "o", "markevery": alone} if alone.any() else {}
-        axes.plot(time, curve.values, **look, **dots, label=plain(curve.name), zorder=3)
-    last = float(time[-1])
+        axes.plot(time, curve.values, **look, **dots, markersize=4, label=plain(curve.name), zorder=3)
+    first, last = float(time[0]), float(time[-1])
     if log_time(time):
         axes.set_xscale("log")
         first = float(time[time > 0][0])
+    if last > first:
         axes.set_xlim(first, last)
-    elif len(time) > 1 and last > float(time[0]):
-        axes.set_xlim(float(time[0]), last)
     axes.set_xlabel(portrait.run.clock)
     if log_values([view]):
         values = np.concatenate([curve.values for curve in view.curves])
@@ -191,12 +189,12 @@ def moments(portrait: Portrait, view: View, most: int = 6) -> list[tuple[int, st
     """At most so many places in a view's frames, and what happens there: the start, events that were reached, and the end."""
     time, found = times(portrait, view), portrait.stages
     seen: dict[int, str] = {0: "start"}
-    events = {} if found is None else found.events
-    for name, when in sorted(((n, w) for n, w in events.items() if w is not None), key=lambda item: item[1]):
-        place = int(np.argmin(np.abs(time - when)))
+    events = {} if found is None else {name: when for name, when in found.events.items() if when is not None}
+    for name in sorted(events, key=lambda name: events[name]):
+        place = int(np.argmin(np.abs(time - events[name])))
         if 0 < place < len(time) - 1:
             seen[place] = f"{seen[place]}, {name}" if place in seen else name
-    if not events and len(time) > 2:
+    if (found is None or not found.events) and len(time) > 2:
         seen |= {int(place): "" for place in np.linspace(0, len(time) - 1, most)[1:-1]}
     if len(time) > 1:
         seen[len(time) - 1] = "end"
@@ -239,7 +237,13 @@ def draw_matrices(portrait: Portrait, view: Matrices) -> "Drawing":
         for row in all_axes:
             row[0].set_ylabel(plain(view.row_axis))
     drawing.colorbar(image, ax=all_axes, shrink=0.8, aspect=25, pad=0.01)
-    _key(drawing, view)
+    if view.marks is not None:
+        from matplotlib.lines import Line2D
+
+        look: Any = {"marker": "o", "ls": "", "markeredgecolor": "black", "markersize": 4}
+        named = zip(view.marks.names, MARK_COLORS, strict=False)
+        handles = [Line2D([], [], color=color, label=plain(name), **look) for name, color in named]
+        drawing.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
     left = f" (first {panels} of {len(view.panels)})" if len(view.panels) > panels else ""
     drawing.suptitle(plain(view.title, 80) + left, fontsize=9.5, x=0.01, ha="left")
     return drawing
@@ -266,18 +270,6 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
             row, column = np.nonzero(view.marks.cells == number)
             axes.scatter(column, row, s=5, color=color, lw=0.4, edgecolor="black")
     return image
-
-
-def _key(drawing: "Drawing", view: Matrices) -> None:
-    if view.marks is None:
-        return
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], marker="o", ls="", color=color, markeredgecolor="black", markersize=4, label=plain(name))
-        for name, color in zip(view.marks.names, MARK_COLORS, strict=False)
-    ]
-    drawing.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
 
 
 def draw_points(portrait: Portrait, view: Points) -> "Drawing":
@@ -311,11 +303,12 @@ def draw_ladder(ladder: Ladder) -> "Drawing":
     rungs = [rung for rung in ladder if rung.law or rung.rates]
     drawing, pair = pyplot.subplots(1, 2, figsize=(7.2, 1.5 + 0.42 * len(rungs)), layout="constrained", sharey=True)
     rows = np.arange(len(rungs))
-    rates = ([rung.rates[0] if rung.rates else None for rung in rungs], [rung.measured_rate for rung in rungs])
-    leaves = ([rung.predicted_escape for rung in rungs], [rung.measured_escape for rung in rungs])
-    for axes, (predicted, measured), title in zip(pair, (rates, leaves), ("growth rate", f"left at {ladder.clock}"), strict=True):
-        axes.plot(np.array(predicted, float), rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
-        axes.plot(np.array(measured, float), rows, "o", color=COLORS[1], label="measured", markersize=3.5)
+    rates = [(rung.rates[0] if rung.rates else None, rung.measured_rate) for rung in rungs]
+    leaves = [(rung.predicted_escape, rung.measured_escape) for rung in rungs]
+    for axes, values, title in zip(pair, (rates, leaves), ("growth rate", f"left at {ladder.clock}"), strict=True):
+        predicted, measured = np.array(values, float).T
+        axes.plot(predicted, rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
+        axes.plot(measured, rows, "o", color=COLORS[1], label="measured", markersize=3.5)
         axes.set_xlabel(title)
     names = [plain(": ".join(filter(None, (rung.label, rung.opening, rung.law_words))), 50) for rung in rungs]
     pair[0].set_yticks(rows, names)

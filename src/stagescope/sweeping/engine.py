@@ -187,23 +187,22 @@ def _check_refine(plan: Plan, rounds: int, by: str | None, folder: Path) -> None
         check_column(by, plan, list(Rows(folder).refresh().current.values()))
 
 
+@dataclass(eq=False)
 class Job:
     """One call of `sweep`: its workers, started when first needed and kept to the end."""
 
-    def __init__(
-        self,
-        folder: Path,
-        plan: Plan,
-        terms: Terms,
-        progress: SweepProgress,
-        by: str | None,
-        rules: Rules,
-    ) -> None:
-        self.folder, self.plan, self.terms, self.progress, self.by, self.rules = folder, plan, terms, progress, by, rules
+    folder: Path
+    plan: Plan
+    terms: Terms
+    progress: SweepProgress
+    by: str | None
+    rules: Rules
+
+    def __post_init__(self) -> None:
         self.renewed = 0
-        self._by_known = by is None
+        self._by_known = self.by is None
         self._workers, self._most, self._started = ExitStack(), None, None
-        self.writer = RowWriter(folder)
+        self.writer = RowWriter(self.folder)
 
     def settle(self) -> None:
         """Store the plan, with the size of the journal that names every committed row."""

@@ -128,7 +128,6 @@ def _is_small(shape: tuple[int, ...]) -> bool:
 
 def block_view(run: Run, name: str) -> View:
     """A small block, or another recorded array, as a heat map: a vector as one row, a stack of matrices as panels."""
-    block = name in run.params
     shape = _recorded(run, name).shape[1:]
     panels, rows, columns = (1,) * (3 - len(shape)) + shape
     seen = shown(run, panels * rows * columns, CELLS)
@@ -138,20 +137,19 @@ def block_view(run: Run, name: str) -> View:
     axes = ("part", "block", "column")[: 3 - len(shape)] + tuple(
         _axis_word(name, known, 1 + place, word) for place, word in enumerate(words)
     )
-    labels = [tuple(str(i) for i in range(size)) for size in (panels, rows, columns)]
+    texts = f"series-{name}", name, f"The array {name} at every recorded frame."
+    if name in run.params:
+        texts = f"block-{name}", f"Block {name}", f"The parameters {name} as they are."
     high = largest(values)
-    low = -high if np.any(values < 0) else 0.0
     return Matrices(
-        f"block-{name}" if block else f"series-{name}",
-        f"Block {name}" if block else name,
-        f"The parameters {name} as they are." if block else f"The array {name} at every recorded frame.",
+        *texts,
         values,
         panels=(name,) if panels == 1 else tuple(f"{name}, {axes[0]} {i + 1}" for i in range(panels)),
-        rows=labels[1] if len(shape) > 1 else (name,),
-        columns=labels[2],
+        rows=tuple(map(str, range(rows))) if len(shape) > 1 else (name,),
+        columns=tuple(map(str, range(columns))),
         row_axis=axes[1],
         column_axis=axes[2],
-        low=low,
+        low=-high if np.any(values < 0) else 0.0,
         high=high,
         frames=seen.frames,
     )

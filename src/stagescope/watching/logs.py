@@ -76,14 +76,11 @@ def masked_sum() -> Callable[[bytes], int]:
     return masked
 
 
-@dataclass
 class Points:
     """The points of one tag in the order read: steps, wall times and values; `wide` where a value has more than 4 bytes."""
 
-    steps: array = field(default_factory=lambda: array("q"))
-    walls: array = field(default_factory=lambda: array("d"))
-    values: array = field(default_factory=lambda: array("d"))
-    wide: bool = False
+    def __init__(self) -> None:
+        self.steps, self.walls, self.values, self.wide = array("q"), array("d"), array("d"), False
 
 
 @dataclass

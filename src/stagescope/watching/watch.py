@@ -8,6 +8,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ GAINS = 8
 _WATCHED: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
 
 
+@dataclass(eq=False, repr=False)
 class Watcher:
     """Records a model in training. `ss.watch` makes it; call `step(loss)` once for each training step.
 
@@ -80,10 +82,15 @@ class Watcher:
         ('Watcher', '')
     """
 
-    def __init__(self, observer: "Observer", recorder: Recorder, schedule: Schedule, optimizer: Any, start: int) -> None:
-        self.observer, self.recorder, self.schedule, self.optimizer = observer, recorder, schedule, optimizer
-        self.done, self.problem, self._ended = start, "", False
-        self._dropped = weakref.finalize(self, _let_go, recorder, weakref.ref(observer.model))
+    observer: Observer
+    recorder: Recorder
+    schedule: Schedule
+    optimizer: Any
+    done: int
+
+    def __post_init__(self) -> None:
+        self.problem, self._ended = "", False
+        self._dropped = weakref.finalize(self, _let_go, self.recorder, weakref.ref(self.observer.model))
 
     def __enter__(self) -> "Watcher":
         return self
