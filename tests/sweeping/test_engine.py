@@ -195,9 +195,9 @@ def test_one_client_at_a_time(sweep, tmp_path):
 
 
 def test_workers_with_other_versions_end_the_sweep_with_a_sentence(sweep, monkeypatch):
-    from stagescope.sweeping import request
+    from stagescope.sweeping import plan
 
-    monkeypatch.setattr(request, "versions", lambda: {**versions(), "stagescope": "0.0"})
+    monkeypatch.setattr(plan, "versions", lambda: {**versions(), "stagescope": "0.0"})
     with pytest.raises(StagescopeError, match=r"a worker has stagescope .*, this client 0\.0"):
         sweep(grid={"rate_y": "1,2"})
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import InputError, StagescopeError
 from stagescope.papers.registry import study as study_named
-from stagescope.sweeping.plan import Point
+from stagescope.sweeping.plan import Point, versions
 from stagescope.sweeping.progress import SweepProgress
 from stagescope.sweeping.rows import RowWriter
-from stagescope.sweeping.worker import DEATHS, Brief, Task, brief_of, row_at, versions, work
+from stagescope.sweeping.worker import DEATHS, Brief, Task, brief_of, row_at, work
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -14,11 +14,23 @@ from stagescope.runs.files import Lock, refuse_foreign, store_errors
 from stagescope.sweeping.axes import Scale
 from stagescope.sweeping.columns import Rules, outdated
 from stagescope.sweeping.dispatch import Dispatch, cores, local_pool, remote_pool
-from stagescope.sweeping.plan import CALL, FILE, Plan, Point, load_plan, new_id, points
+from stagescope.sweeping.plan import (
+    CALL,
+    FILE,
+    Axes,
+    Plan,
+    Point,
+    Seeds,
+    Table,
+    check_count,
+    load_plan,
+    new_id,
+    points,
+    requested,
+)
 from stagescope.sweeping.progress import SweepProgress, sweep_progress
 from stagescope.sweeping.refine import boundary, check_column, signatures
 from stagescope.sweeping.refine import refine as next_cells
-from stagescope.sweeping.request import Axes, Seeds, Table, check_count, requested
 from stagescope.sweeping.rows import Rows, RowWriter, counted, reached_end
 from stagescope.sweeping.table import Cell, Sweep, load_sweep
 from stagescope.sweeping.worker import Brief, Task

@@ -5,7 +5,6 @@ Whatever goes wrong on the way is a row too. Nothing here imports Dask: a worker
 
 import faulthandler
 import os
-import platform
 import re
 import shutil
 import socket
@@ -15,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from stagescope.papers.study import Study
 from stagescope.runs.run import Run
 from stagescope.spec import Json, finite
 from stagescope.sweeping.columns import Rules
-from stagescope.sweeping.plan import MEASURES, Measure, Plan, Point, changed_file, load_plan
+from stagescope.sweeping.plan import MEASURES, Measure, Plan, Point, changed_file, load_plan, versions
 from stagescope.sweeping.rows import Attempts, Row, RowWriter
 
 
@@ -132,12 +130,6 @@ COMMIT_SECONDS = 1.0
 """At most about this much finished work is lost when a worker is killed."""
 START_SECONDS = 30.0
 """What the first point of a process gets beyond the time-out: it imports and compiles, which is no fault of the point."""
-
-
-def versions() -> dict[str, str]:
-    """What must be the same on client and workers: Python as it pickles, the others exactly."""
-    python = ".".join(platform.python_version_tuple()[:2])
-    return {"python": python, "stagescope": stagescope.__version__, "numpy": version("numpy"), "dask": version("dask")}
 
 
 @dataclass(frozen=True)
