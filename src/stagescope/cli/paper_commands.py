@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
@@ -28,68 +28,12 @@ from stagescope.papers.registry import cite, is_ours, papers, problems, studies,
 from stagescope.papers.study import Study
 from stagescope.progress import progress_for
 
-if TYPE_CHECKING:
-    from stagescope.corpora.corpus import AboutText
-    from stagescope.views.view import Portrait
-
 TITLE = "How attention learns: a tour"
 
 
 def tour() -> list[tuple[Study, str, str]]:
     """Study, preset and sentence of each stop: what every study of every paper shows."""
     return [(study, preset, sentence) for study in studies().values() for preset, sentence in study.tour.items()]
-
-
-def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False) -> int:
-    """Run the tour into `out`, replacing runs and the report of an earlier tour.
-
-    `show` opens the report. `quick` makes the first stop only: it takes seconds and shows that the installation works.
-    """
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from stagescope.reporting.portrait import portrait
-    from stagescope.reporting.report import html_target, write
-    from stagescope.runs.files import store_errors
-
-    console, portraits = Console(highlight=False), []
-    with store_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
-    page = html_target(out / "report.html")
-    stored: list[Path] = []
-    try:
-        for found, preset, sentence in tour()[: 1 if quick else None]:
-            console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
-            place = out / f"{found.name}-{preset}"
-            run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)
-            stored.append(place)
-            portraits.append(portrait(run, preset))
-            for line in _lines(portraits[-1]):
-                console.print(Padding(Text(line), (0, 0, 0, 2)))
-        made = write(portraits, page, title=TITLE)
-    except KeyboardInterrupt as interrupt:
-        # what it leaves: a run that can be continued, if one was being stored, and those that are finished
-        said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
-        raise KeyboardInterrupt(f"{said}; finished runs: {', '.join(map(str, stored))}" if stored else said) from None
-    console.print(Text(f"The page with all of it: {made}", style="bold"))
-    console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
-    if show:
-        open_page(made)
-    return 0
-
-
-def _lines(found: "Portrait") -> list[str]:
-    """What was found, in two lines: the stages of the run itself with their starts, and the verdicts as `check` counts them."""
-    lines = []
-    if found.stages is not None:
-        own = [
-            f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in found.stages if not stage.track
-        ]
-        lines.append(f"stages from {found.stages.clock} = {', '.join(own)}")
-    if found.ledger is not None:
-        lines.append(f"claims: {found.ledger.summary()}")
-    return lines
 
 
 class Reproduce(Command):
@@ -196,7 +140,45 @@ class Demo(Command):
     quiet: bool = QUIET
 
     def run(self) -> int:
-        return demo(self.out, quiet=self.quiet, show=self.open, quick=self.quick)
+        from rich.console import Console
+        from rich.padding import Padding
+        from rich.text import Text
+
+        from stagescope.reporting.portrait import portrait
+        from stagescope.reporting.report import html_target, write
+        from stagescope.runs.files import store_errors
+
+        console, portraits, stored = Console(highlight=False), [], []
+        with store_errors(self.out):
+            self.out.mkdir(parents=True, exist_ok=True)
+        page = html_target(self.out / "report.html")
+        try:
+            for study, preset, sentence in tour()[: 1 if self.quick else None]:
+                console.print(Text.assemble((f"{study.name}: ", "bold"), sentence))
+                place = self.out / f"{study.name}-{preset}"
+                run = study.run(study.configured(preset), out=place, overwrite=True, progress=self.progress)
+                stored.append(str(place))
+                portraits.append(found := portrait(run, preset))
+                # what was found: the stages of the run itself with their starts, and the verdicts as `check` counts them
+                lines = []
+                if found.stages is not None:
+                    own = [stage for stage in found.stages if not stage.track]
+                    starts = (f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in own)
+                    lines.append(f"stages from {found.stages.clock} = {', '.join(starts)}")
+                if found.ledger is not None:
+                    lines.append(f"claims: {found.ledger.summary()}")
+                for line in lines:
+                    console.print(Padding(Text(line), (0, 0, 0, 2)))
+            made = write(portraits, page, title=TITLE)
+        except KeyboardInterrupt as interrupt:
+            # what it leaves: a run that can be continued, if one was being stored, and those that are finished
+            said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
+            raise KeyboardInterrupt(f"{said}; finished runs: {', '.join(stored)}" if stored else said) from None
+        console.print(Text(f"The page with all of it: {made}", style="bold"))
+        console.print(Text(f"Each run is a folder in {self.out}/: look with `stagescope stages`, `check`, `ladder`."))
+        if self.open:
+            open_page(made)
+        return 0
 
 
 class Corpus(Command):
@@ -214,7 +196,7 @@ class Corpus(Command):
     json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.corpora.corpus import corpus_facts, read_corpus
+        from stagescope.corpora.corpus import AboutText, corpus_facts, read_corpus
 
         if self.events is not None and not 0 < self.events < math.inf:
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
@@ -224,7 +206,10 @@ class Corpus(Command):
         for name, paper in papers().items():
             try:
                 if paper.about_text is not None:
-                    about.append(_checked(paper.about_text(text, self.window, self.events, self.progress)))
+                    told = paper.about_text(text, self.window, self.events, self.progress)
+                    if not isinstance(told, AboutText):
+                        raise InputError(f"about_text returned {told!r:.60}; expected an AboutText")
+                    about.append(told)
             except Exception as error:  # code of a paper runs here
                 if is_ours(name):  # such as a text that is shorter than a window
                     raise
@@ -238,11 +223,3 @@ class Corpus(Command):
 
             print_corpus(found, [item for each in about for item in each.shown])
         return 0
-
-
-def _checked(about: Any) -> "AboutText":
-    from stagescope.corpora.corpus import AboutText
-
-    if not isinstance(about, AboutText):
-        raise InputError(f"about_text returned {about!r:.60}; expected an AboutText")
-    return about

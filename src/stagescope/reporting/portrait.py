@@ -174,7 +174,12 @@ def reproduce(run: Run) -> tuple[str, str] | None:
     """The command and the Python lines that make the run again; None for runs that are not a study's."""
     if run.study is None or run.study not in studies() or run.config is None:
         return None
-    changed = _changed(run)
+    changed = {}  # options that differ from the study's defaults, as the config has them
+    for name, info in studies()[run.study].options.model_fields.items():
+        value = run.config.get(name)
+        default = list(info.default) if isinstance(info.default, tuple) else info.default
+        if value is not None and value != default:
+            changed[name] = _local(value)
     literals = {name: tuple(value) if isinstance(value, list) else value for name, value in changed.items()}
     arguments = [repr(run.study), *(f"{name}={value!r}" for name, value in literals.items()), f"seed={run.seed}"]
     lines = f"import stagescope as ss\n\nrun = ss.run_study({', '.join(arguments)})\nprint(ss.check(run))"
@@ -185,18 +190,6 @@ def run_command(study: str, changed: Mapping[str, Any], seed: int, out: str) -> 
     """The command that makes a run of a study, from the options that differ from its defaults."""
     words = [word for name, value in changed.items() for word in option_words(name, _local(value))]
     return shlex.join(["stagescope", "run", study, *words, "--seed", str(seed), "--out", out])
-
-
-def _changed(run: Run) -> Json:
-    """Options that differ from the study's defaults, as the config has them."""
-    fields, config = studies()[run.study or ""].options.model_fields, run.config or {}
-    found = {}
-    for name, info in fields.items():
-        value = config.get(name)
-        default = list(info.default) if isinstance(info.default, tuple) else info.default
-        if name in config and value is not None and value != default:
-            found[name] = _local(value)
-    return found
 
 
 Found = TypeVar("Found")

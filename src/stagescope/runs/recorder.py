@@ -60,19 +60,17 @@ def fitted(arrays: Mapping[str, Any], columns: Mapping[str, Column]) -> Frame:
     for name in arrays:
         if name not in columns:
             raise InputError(f"{name} was not in the first record; give it from the first record on, NaN where it is not known")
-    return {name: _fitted(name, arrays[name], columns[name]) for name in names}
-
-
-def _fitted(name: str, value: Any, column: Column) -> np.ndarray:
-    found = _array(name, value)
-    if found.shape != column.shape:
-        raise InputError(
-            f"{name} has shape {found.shape}, in the first record it had {column.shape}; give it one shape throughout"
-        )
-    if not np.can_cast(found.dtype, column.dtype, "safe"):
-        remedy = f"convert it, or give {found.dtype} from the first record on"
-        raise InputError(f"{name} is {found.dtype}, in the first record it was {column.dtype}; {remedy}")
-    return found.astype(column.dtype)
+    frame = {}
+    for name in names:
+        found, column = _array(name, arrays[name]), columns[name]
+        if found.shape != column.shape:
+            remedy = "give it one shape throughout"
+            raise InputError(f"{name} has shape {found.shape}, in the first record it had {column.shape}; {remedy}")
+        if not np.can_cast(found.dtype, column.dtype, "safe"):
+            remedy = f"convert it, or give {found.dtype} from the first record on"
+            raise InputError(f"{name} is {found.dtype}, in the first record it was {column.dtype}; {remedy}")
+        frame[name] = found.astype(column.dtype)
+    return frame
 
 
 def _array(name: str, value: Any) -> np.ndarray:

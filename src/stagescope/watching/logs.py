@@ -261,20 +261,16 @@ def to_json_lines(run: Run, out: str | Path | None = None, overwrite: bool = Fal
         >>> ss.to_json_lines(run, "run.jsonl").name
         'run.jsonl'
     """
-    path = target(run, out, ".jsonl", overwrite)
-    publish(path, "".join(f"{line}\n" for line in _lines(run)).encode())
-    return path
-
-
-def _lines(run: Run) -> Iterator[str]:
-    curves = {}
+    path, curves, lines = target(run, out, ".jsonl", overwrite), {}, []
     for name, values in scalars(run).items():
         # numbers of 4 bytes with the fewest digits that give them back, not the digits of 8 bytes
         short = list(map(float, values.astype(str))) if values.dtype == np.float32 else values.tolist()
         curves[unique(name, ("_step",))] = short, np.isfinite(values)
     for i, step in enumerate(steps(run).tolist()):
         row = {name: values[i] for name, (values, finite) in curves.items() if finite[i]}
-        yield json.dumps({"_step": step, **row}, allow_nan=False)
+        lines.append(json.dumps({"_step": step, **row}, allow_nan=False) + "\n")
+    publish(path, "".join(lines).encode())
+    return path
 
 
 def _scalar_arrays(run: Run) -> Iterator[tuple[str, np.ndarray]]:
