@@ -116,10 +116,20 @@ class Verify(Command):
         found = [_verified(folder, alone=len(self.folders) == 1) for folder in self.folders]
         law = objective(self.objective)
         for each in found if self.replay else ():
-            if each["intact"] and "run" in each:
-                _replayed(each, law)
-            elif each["intact"]:
-                each["problems"], each["intact"] = [f"{each['sweep']}: --replay is for runs; leave it out for a sweep"], False
+            if not each["intact"]:
+                continue
+            problem = "--replay is for runs; leave it out for a sweep"
+            if "run" in each:  # whether its law passes through every frame
+                from stagescope.papers.rebuild import verify_replay
+
+                try:
+                    test = verify_replay(each["run"], law)
+                    each["replay"] = test.json()
+                    problem = "" if test.passes else test.sentence
+                except InputError as error:
+                    problem = str(error)
+            if problem:
+                each["problems"], each["intact"] = [f"{each.get('run') or each['sweep']}: {problem}"], False
         if self.json_:
             print_json(found[0] if len(found) == 1 else found)
         for each in () if self.json_ else found:
@@ -149,20 +159,6 @@ def _verified(folder: Path, alone: bool) -> dict[str, Any]:
             raise
         problems = [str(missing)]
     return {"sweep" if swept else "run": str(folder), "intact": not problems, "problems": problems}
-
-
-def _replayed(each: dict[str, Any], law: Any) -> None:
-    """Add to what `verify` found in a folder whether its law passes through every frame; a run that has none is a problem."""
-    from stagescope.papers.rebuild import verify_replay
-
-    try:
-        test = verify_replay(each["run"], law)
-        each["replay"] = test.json()
-        problem = "" if test.passes else test.sentence
-    except InputError as error:
-        problem = str(error)
-    if problem:
-        each["problems"], each["intact"] = [f"{each['run']}: {problem}"], False
 
 
 class Info(Command):

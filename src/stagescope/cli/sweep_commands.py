@@ -89,7 +89,19 @@ class Sweep(Command):
         given = {name: getattr(flags, name) for name in names}
         made = sweep(flags.study_name, flags.preset, grid=_grids(flags.grid), progress=flags.progress, **given, **options)
         if flags.json_:
-            print_json(_facts(made))
+            facts = {
+                "sweep": str(made.folder),
+                "study": made.plan.study,
+                "axes": {axis.name: len(axis.values) for axis in made.axes},
+                "cells": len(made.cells),
+                "rows": len(made),
+                "failed": [{name: row[name] for name in ("at", "seed", "status", "reason")} for row in made.failed],
+                "damaged": list(made.damaged),
+                "renewed": made.renewed,
+                "seconds": sum(row.get("seconds") or 0.0 for row in made.rows),
+                "table": str(made.folder / "table.csv"),
+            }
+            print_json(facts)
         elif not flags.quiet:
             _print_outcome(made)
         return 1 if made.rows and len(made.failed) == len(made) else 0
@@ -141,21 +153,6 @@ def _grids(words: tuple[str, ...]) -> dict[str, str]:
     """`pi.0=.3,.4` as name and values; names as Python spells them."""
     spelled = (f"{field_name(name)}={values}" for name, _, values in (word.partition("=") for word in words))
     return named_values(spelled, "pi.0=.3,.4 or persistence=.1:.9:9")
-
-
-def _facts(made: "Table") -> dict[str, Any]:
-    return {
-        "sweep": str(made.folder),
-        "study": made.plan.study,
-        "axes": {axis.name: len(axis.values) for axis in made.axes},
-        "cells": len(made.cells),
-        "rows": len(made),
-        "failed": [{name: row[name] for name in ("at", "seed", "status", "reason")} for row in made.failed],
-        "damaged": list(made.damaged),
-        "renewed": made.renewed,
-        "seconds": sum(row.get("seconds") or 0.0 for row in made.rows),
-        "table": str(made.folder / "table.csv"),
-    }
 
 
 def _print_outcome(made: "Table") -> None:

@@ -2,9 +2,9 @@
 
 import sys
 import time
-from typing import Any
 
 from stagescope.caches import say
+from stagescope.progress import Shown
 from stagescope.sweeping.axes import spelled
 from stagescope.sweeping.plan import Point
 from stagescope.sweeping.rows import outcome, reached_end
@@ -14,18 +14,13 @@ LINE_SECONDS = 60.0
 """Without a terminal: the time between lines of progress; the first one comes after half of it."""
 
 
-class SweepProgress:
+class SweepProgress(Shown):
     """Counts; shows nothing."""
 
     def __init__(self) -> None:
         self.what, self.total, self.done, self.failed = "points", 0, 0, 0
         self.running, self.workers = 0, 0
         self._begun_with, self._since = 0, time.monotonic()
-
-    def __enter__(self) -> "SweepProgress":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def begin(self, what: str, total: int, done: int) -> None:
         """A grid or a round of refinement with `total` points, of which `done` have their rows."""
@@ -99,11 +94,7 @@ class LoggedProgress(SweepProgress):
 class LiveProgress(SweepProgress):
     """A line on standard error that is kept up to date; failures stand above it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._bar: Any = None
-        self._task: Any = None
-        self._wide = True
+    _wide = True
 
     def begin(self, what: str, total: int, done: int) -> None:
         super().begin(what, total, done)
@@ -144,10 +135,6 @@ class LiveProgress(SweepProgress):
         super().tick(running, workers)
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done, facts=self._facts())
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def sweep_progress(shown: bool | None) -> SweepProgress:
