@@ -68,23 +68,19 @@ def title(numbers: Numbers, inches: float) -> str:
     free = numbers["panels"][0]["at"] if len(numbers["panels"]) == 1 else {}
     cut = at_text({**numbers["at"], **free})
     width = int(12.5 * inches)  # letters of a title per inch
-    said = [f"{numbers['study']}: {numbers['color']}{_statistic(numbers)}", cut, *numbers["notes"]]
+    counts, known = sorted({cell["rows"] for cell in all_cells(numbers)}), any(cell["known"] for cell in all_cells(numbers))
+    seeds = f"{counts[-1]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    if numbers["kind"] != "word":
+        seeds = f"median of {seeds}"
+    elif known and numbers["y"] is not None:
+        seeds = f"most frequent of {seeds}"
+    statistic = "" if counts[-1] == 1 else f", {seeds}"
+    said = [f"{numbers['study']}: {numbers['color']}{statistic}", cut, *numbers["notes"]]
     return "\n".join(folded(line, width) for line in said if line)
 
 
 def axis_name(axis: Json) -> str:
     return plain(axis["name"]) + (" (values at equal distances)" if ruler(axis).ordinal else "")
-
-
-def _statistic(numbers: Numbers) -> str:
-    counts = sorted({cell["rows"] for cell in all_cells(numbers)})
-    if counts[-1] == 1:
-        return ""
-    seeds = f"{counts[-1]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
-    if numbers["kind"] != "word":
-        return f", median of {seeds}"
-    known = any(cell["known"] for cell in all_cells(numbers))
-    return f", most frequent of {seeds}" if known and numbers["y"] is not None else f", {seeds}"
 
 
 class NumberColors:

@@ -140,7 +140,13 @@ def report(
     skip, own = skipped(skip), own_claims(claims)
     if not isinstance(runs, Iterable) or isinstance(runs, str):
         runs = [runs]
-    opened = [_opened(run) for run in runs]
+    opened = []
+    for each in runs:
+        if not isinstance(each, Run | str | Path):
+            raise InputError(f"{each!r} is no run; give a run, the folder of one, or several of them")
+        opened.append(run := each if isinstance(each, Run) else load(each))
+        if not run.frames:
+            raise InputError(f"{run.path or run!r}: the run has no frame yet, so there is nothing to show")
     if not opened:
         raise InputError("no run to report on; give at least one run or the folder of one")
     if objective is not None:
@@ -186,15 +192,6 @@ def names(runs: Sequence[Run]) -> list[str]:
     return [
         f"{name} ({longer[: place + 1].count(name)})" if longer.count(name) > 1 else name for place, name in enumerate(longer)
     ]
-
-
-def _opened(what: Run | str | Path) -> Run:
-    if not isinstance(what, Run | str | Path):
-        raise InputError(f"{what!r} is no run; give a run, the folder of one, or several of them")
-    run = what if isinstance(what, Run) else load(what)
-    if not run.frames:
-        raise InputError(f"{run.path or run!r}: the run has no frame yet, so there is nothing to show")
-    return run
 
 
 def html_target(path: Path) -> Path:

@@ -22,7 +22,7 @@ from stagescope.watching.folders import Checkpoint, DamagedCheckpoint, is_weight
 from stagescope.watching.lineage import (
     ENTRIES,
     LEAST,
-    RULES,
+    LIMITS,
     SMALL,
     Print,
     Series,
@@ -142,10 +142,6 @@ def tensors_finding(checkpoint: str, kind: Kind, names: Iterable[str], text: str
     return Finding(checkpoint, kind, names[0], f"{some(names)}: {text}", {**listed_tensors(names), **facts})
 
 
-SHARED = 0.1
-"""Share of entries in tensors that are kin up to which a checkpoint is a stranger as a whole."""
-
-
 def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
     """All findings, and notes on what cannot be judged."""
     found: list[Finding] = []
@@ -255,7 +251,7 @@ def _strangers(series: Series) -> Iterator[Finding]:
     main, *others = families(kin)
     usual = np.median([kin.correlation[a, b] for a, b in pairwise(main)]) if len(main) > 1 else np.nan
     for family in others:
-        if _shared(samples, family, main) > SHARED:
+        if _shared(samples, family, main) > LIMITS.shared:
             continue
         names = [series.names[n] for n in family]
         most = float(max(kin.correlation[n, m] for n in family for m in main))
@@ -325,7 +321,7 @@ def _off_the_path(series: Series) -> Iterator[Finding]:
     while len(series) > 2 and (samples := list(series.samples().values())):
         found = median_detours(samples)
         worst = int(np.argmax(found))
-        if found[worst] < max(RULES.detour, RULES.detour_over_usual * float(np.median(found))):
+        if found[worst] < max(LIMITS.detour, LIMITS.detour_over_usual * float(np.median(found))):
             return
         before, name, after = series.names[worst : worst + 3]
         text = f"it does not lie between {before} and {after}: the way through it is {found[worst]:.1f} times as long as past it"
@@ -342,7 +338,7 @@ def _tensors_off_the_path(series: Series) -> Iterator[Finding]:
     found: dict[int, dict[str, float]] = defaultdict(dict)
     for key, sample in samples.items():
         detour = np.nan_to_num(detours(distances(sample)), nan=1.0)
-        for n in np.flatnonzero((detour >= RULES.tensor_detour) & (detour >= 2 * usual)):
+        for n in np.flatnonzero((detour >= LIMITS.tensor_detour) & (detour >= 2 * usual)):
             found[int(n) + 1][key] = float(detour[n])
     for n, keys in sorted(found.items()):
         before, name, after = series.names[n - 1 : n + 2]

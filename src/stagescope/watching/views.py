@@ -12,7 +12,7 @@ from stagescope.views.any_run import any_views, largest, matrix
 from stagescope.views.axes import is_wide
 from stagescope.views.curves import CELLS, MOST, NAMED, curves, left_out, many_curves, shown
 from stagescope.views.view import Curve, Curves, HasRun, Level, Maker, Matrices, View
-from stagescope.watching.heads import THRESHOLDS, Chance, Score, scores
+from stagescope.watching.heads import SEEN_FROM, THRESHOLDS, Chance, Score, scores
 from stagescope.watching.source import LIMITS, RECORDED, Model, curve_of, head_name, model_of, token_label, token_labels
 
 MOST_HEADS = 144
@@ -119,7 +119,7 @@ def role_view(drawn: Drawn, name: str, score: Score) -> View | None:
     if not np.any(np.nan_to_num(strength, nan=0.0) >= 0.5):
         return None
     chance = Chance(drawn.model.length, drawn.model.causal)
-    starts = {"previous token": 1, "sink": 4, "induction": drawn.model.period, "duplicate": drawn.model.period}
+    starts = {"previous token": 1, "sink": SEEN_FROM, "induction": drawn.model.period, "duplicate": drawn.model.period}
     even = chance.mean(starts[name]) if name in starts else 0.0
     levels = [Level("even attention", even), Level("name from here", even + THRESHOLDS.share)] if name in starts else []
     about = f"Attention of each head to {KEYS[name]}."
