@@ -339,22 +339,15 @@ LAYOUTS = {
 
 def print_corpus(found: dict[str, Any], about: Iterable[Any]) -> None:
     """Counts of a text, then what papers predict for it."""
-    console = Console()
-    _counts(console, found)
-    for item in about:
-        console.print(item)
-
-
-def _counts(console: Console, found: dict[str, Any]) -> None:
-    about = found["corpus"]
-    how = f"{TOKENS[about['tokens']]}; {LAYOUTS[about['layout']]}"
-    console.print(Text.assemble((printable(about["source"]), "bold"), f": {how}"))
-    console.print(Text(f"sha256 {about['sha256']}", style="dim"))
-    unit = "words and marks, before they are cut" if about["tokens"] == "bpe" else "tokens"
+    console, text = Console(), found["corpus"]
+    how = f"{TOKENS[text['tokens']]}; {LAYOUTS[text['layout']]}"
+    console.print(Text.assemble((printable(text["source"]), "bold"), f": {how}"))
+    console.print(Text(f"sha256 {text['sha256']}", style="dim"))
+    unit = "words and marks, before they are cut" if text["tokens"] == "bpe" else "tokens"
     for name, part in found["parts"].items():
         documents = f" in {part['documents']:,} documents" if part["documents"] > 1 else ""
         console.print(f"{name:<6} {part['tokens']:>12,} {unit}{documents}", highlight=False)
-    types = "different ones" if about["tokens"] == "bpe" else "types"
+    types = "different ones" if text["tokens"] == "bpe" else "types"
     kept = f"{found['types']:,} {types}, vocabulary {found['vocabulary']:,}"
     split = f"{found['train_tokens']:,} tokens to train on, {found['held_out_tokens']:,} held out"
     console.print(f"{kept}; {split}", highlight=False)
@@ -362,6 +355,8 @@ def _counts(console: Console, found: dict[str, Any]) -> None:
     console.print(Text("\n".join(_lines("most frequent:", words, console.width))))
     nats = ", ".join(f"{name} {value:.3f}" for name, value in found["entropy"].items())
     console.print(Text(f"entropy in nats: {nats}"))
+    for item in about:
+        console.print(item)
 
 
 def _lines(first: str, words: list[str], width: int) -> list[str]:

@@ -47,7 +47,13 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
         if name == "loss" and found.ndim:
             raise InputError(f"loss has shape {found.shape}, expected one number; average it, or rename the array")
     columns = {name: _column(name, value, axes.get(name)) for name, value in frame.items()}
-    _check_shared(columns)
+    # an axis has one length in all arrays: other tools, such as xarray, open the run only then
+    first: dict[str, tuple[str, int]] = {}
+    for name, column in columns.items():
+        for axis, size in zip(column.axes[1:], column.shape, strict=True):
+            other, known = first.setdefault(axis, (name, size))
+            if known != size:
+                raise InputError(f"the axis {axis!r} has {known} items in {other} and {size} in {name}; give it two names")
     return frame, columns
 
 
@@ -89,16 +95,6 @@ def _column(name: str, value: np.ndarray, axes: tuple[str, ...] | None) -> Colum
     if len({CLOCK, *named}) != 1 + len(named):
         raise InputError(f"the axes {named} of {name} are not different from each other and from {CLOCK!r}; rename one")
     return Column(value.shape, (CLOCK, *named), str(value.dtype))
-
-
-def _check_shared(columns: Mapping[str, Column]) -> None:
-    """An axis has one length in all arrays: other tools, such as xarray, open the run only then."""
-    first: dict[str, tuple[str, int]] = {}
-    for name, column in columns.items():
-        for axis, size in zip(column.axes[1:], column.shape, strict=True):
-            other, known = first.setdefault(axis, (name, size))
-            if known != size:
-                raise InputError(f"the axis {axis!r} has {known} items in {other} and {size} in {name}; give it two names")
 
 
 STATUSES = (*DONE, "diverged", "failed")
@@ -232,11 +228,21 @@ class Recorder:
         """The run with all records up to now."""
         if not self.steps:
             raise InputError("nothing was recorded; call record(step, loss=...) first")
-        if self._out is None:
-            return self._in_memory()
-        if self._status == "running":
-            self.commit()
-        return load(self._out)
+        if self._out is not None:
+            if self._status == "running":
+                self.commit()
+            return load(self._out)
+        arrays = {name: np.array([frame[name] for frame in self._frames], column.dtype) for name, column in self._columns.items()}
+        return Run(
+            params=Arrays.of({name: arrays[name] for name in arrays if name in self._blocks}),
+            series=Arrays.of({name: arrays[name] for name in arrays if name not in self._blocks}),
+            spec=self._spec(),
+            clock=CLOCK,
+            status=self._status,
+            reason=self._reason,
+            seed=None,
+            axes={name: column.axes for name, column in self._columns.items()},
+        )
 
     def __enter__(self) -> "Recorder":
         return self
@@ -331,19 +337,6 @@ class Recorder:
             raise InputError(
                 f"{folder} has the blocks {blocks}, got {list(self._blocks)}; give the same, or choose another folder"
             )
-
-    def _in_memory(self) -> Run:
-        arrays = {name: np.array([frame[name] for frame in self._frames], column.dtype) for name, column in self._columns.items()}
-        return Run(
-            params=Arrays.of({name: arrays[name] for name in arrays if name in self._blocks}),
-            series=Arrays.of({name: arrays[name] for name in arrays if name not in self._blocks}),
-            spec=self._spec(),
-            clock=CLOCK,
-            status=self._status,
-            reason=self._reason,
-            seed=None,
-            axes={name: column.axes for name, column in self._columns.items()},
-        )
 
 
 def _count(name: str, value: int | None) -> int | None:

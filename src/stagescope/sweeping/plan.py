@@ -256,13 +256,6 @@ class Point:
     renew: bool = field(default=False, compare=False)
 
 
-def fixed_options(options: Options, swept: tuple[str, ...]) -> Json:
-    """Options that stay, as JSON, paths absolute; a list whose elements are swept is their base."""
-    whole = {name for name in swept if split(name)[1] is None}
-    places = {name: options.anchored(name, getattr(options, name)) for name in type(options).model_fields}
-    return {name: value for name, value in options.model_copy(update=places).model_dump(mode="json").items() if name not in whole}
-
-
 def points(plan: Plan, cells: "Iterator[tuple[dict[str, Value], tuple[int, ...]]] | None" = None) -> Iterator[Point]:
     """The points of a plan's grids, or of the cells given, each once.
 
@@ -390,11 +383,15 @@ def requested(
             raise InputError(f"{name} is both swept and fixed at {options[name]}; leave out one of them")
     base = study.configured(named.preset if named else preset, **{**(named.options if named else {}), **options})
     grids: tuple[Grid, ...] = (asked,) if asked else _reseeded(stored, seeds) if stored is not None else ()
+    # options that stay, as JSON, paths absolute; a list whose elements are swept is their base
+    whole = {name for name in swept if split(name)[1] is None}
+    places = {name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields}
+    fixed = base.model_copy(update=places).model_dump(mode="json")
     plan = Plan(
         id=stored.id if stored is not None else new_id(),
         study=study.name,
         preset=preset,
-        fixed=fixed_options(base, swept),
+        fixed={name: value for name, value in fixed.items() if name not in whole},
         files=_files(base, grids),
         measures=chosen,
         grids=grids,

@@ -32,7 +32,8 @@ def _signature(sweep: Sweep, row: Row, by: str | None) -> Hashable:
         return row["status"]
     if by is None:
         reached = tuple(name for name, when in (row.get("events") or {}).items() if when is not None)
-        return reached, tuple((column.name, column.read(row)) for column in sweep.verdict_columns)
+        columns = (sweep.column_of(name) for name in sweep.columns)
+        return reached, tuple((column.name, column.read(row)) for column in columns if column.part == "verdicts")
     value = sweep.column_of(by).read(row)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "above 0" if value > 0 else "below 0" if value < 0 else "0"

@@ -167,10 +167,6 @@ class Sweep:
         return predicted_columns(predictions(self.folder, self.rows))
 
     @property
-    def verdict_columns(self) -> tuple[Column, ...]:
-        return tuple(column for column in self._columns.values() if column.part == "verdicts")
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """Axes, seed, status, reason, events, stages, claims by tag, numbers, clock, end, seconds, version, config, digest.
 

@@ -3,7 +3,7 @@
 `derived` gives what the views of a run show as named arrays.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -76,7 +76,11 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
     made, longest = [], 0
     for name in chosen:
         found = singular_values(seen.run.params[name])
-        for label, values in _by_matrix(name, found, run.axes.get(name, ())):
+        parts = {name: found}
+        if found.ndim > 2:  # each matrix of a stack, by the name of the axis they are stacked along
+            word = _axis_word(name, run.axes.get(name, ()), 1, "part")
+            parts = {f"{name} {word} {place + 1}, value": found[:, place] for place in range(found.shape[1])}
+        for label, values in parts.items():
             made += [Curve(f"{label} {k + 1}", values[:, k], name) for k in range(min(values.shape[1], LARGEST_VALUES))]
             longest = max(longest, values.shape[1])
     about = "Singular values, largest first: directions that open grow out of the noise one after another."
@@ -91,16 +95,6 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
     order = sorted(range(len(above)), key=lambda i: int(above[i].name.rsplit(" ", 1)[1]))[:NAMED]
     made = [replace(one, faint=i not in order) for i, one in enumerate(above)][:MOST]
     return curves("values", "Singular values", about, "singular value", made, log=True, frames=seen.frames)
-
-
-def _by_matrix(name: str, found: np.ndarray, axes: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
-    """The values of a matrix, or of each matrix of a stack, by the name of the axis they are stacked along."""
-    if found.ndim == 2:
-        yield name, found
-        return
-    word = _axis_word(name, axes, 1, "part")
-    for place in range(found.shape[1]):
-        yield f"{name} {word} {place + 1}, value", found[:, place]
 
 
 def _axis_word(name: str, axes: tuple[str, ...], place: int, other: str) -> str:
