@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError, first_names
-from stagescope.reporting.page import cell, page, safe_json
-from stagescope.reporting.words import clean, label
+from stagescope.reporting.page import cell, clean, label, page, safe_json
 from stagescope.views.view import Matrices, Points, View
 from tests.browser.samples import attention, portrait
 from tests.reporting.decode import Parts, precision

@@ -24,9 +24,8 @@ from stagescope.diagrams.numbers import (
 )
 from stagescope.papers.registry import studies, tags
 from stagescope.reporting.bundle import Blocks, viewer_script, viewer_style
-from stagescope.reporting.page import document
+from stagescope.reporting.page import document, label, labels
 from stagescope.reporting.portrait import run_command
-from stagescope.reporting.words import label, labels
 from stagescope.spec import Json
 from stagescope.sweeping.axes import Axis, Cell, Scale
 from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, Column, Interval
