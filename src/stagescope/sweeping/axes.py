@@ -96,12 +96,11 @@ def _halved(scales: Sequence[Scale], box: Box, cells: list[Cell]) -> Iterator[Le
         return
     parts = [(side,) if mid is None else ((side[0], mid), (mid, side[1])) for side, mid in zip(box, middles, strict=True)]
     for part in product(*parts):
-        inside = [
-            cell
-            for cell in cells
-            if all(low == value or low < value <= high for value, (low, high) in zip(cell, part, strict=True))  # type: ignore[operator]
-        ]
-        yield from _halved(scales, part, inside)
+        yield from _halved(scales, part, [cell for cell in cells if _within(cell, part)])
+
+
+def _within(cell: Cell, box: Box) -> bool:
+    return all(low == value or low < value <= high for value, (low, high) in zip(cell, box, strict=True))  # type: ignore[operator]
 
 
 def middles_of(scales: Sequence[Scale], box: Box) -> list[Any]:
