@@ -26,14 +26,6 @@ class CompiledCode:
         write_entry(self._path / key, value)
 
 
-def _configure() -> None:
-    jax.config.update("jax_enable_x64", True)
-    folder = cache_folder("jax")
-    if folder is not None and _keep(CompiledCode(folder / processor())):
-        jax.config.update("jax_compilation_cache_dir", str(folder / processor()))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-
-
 def _keep(cache: CompiledCode) -> bool:
     """Hand JAX the cache; False if JAX has no such place any more: then everything is compiled anew each time."""
     try:
@@ -46,4 +38,8 @@ def _keep(cache: CompiledCode) -> bool:
     return True
 
 
-_configure()
+jax.config.update("jax_enable_x64", True)
+_folder = cache_folder("jax")
+if _folder is not None and _keep(CompiledCode(_folder / processor())):
+    jax.config.update("jax_compilation_cache_dir", str(_folder / processor()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

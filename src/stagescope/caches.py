@@ -102,7 +102,7 @@ def _remove(folder: Path, owner: int) -> None:
 
 
 def say(sentence: str) -> None:
-    print(f"stagescope: {sentence}", file=sys.stderr)
+    print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
 
 
 def read_entry(path: Path) -> bytes | None:

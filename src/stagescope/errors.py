@@ -86,6 +86,17 @@ class DamagedRun(StoreError):
     """
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of at most `most` characters."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def first_names(names: Iterable[str], most: int = 3) -> str:
+    """The first of some names, each once, and the number of the others."""
+    once = list(dict.fromkeys(names))
+    return ", ".join(once[:most]) + (f" and {len(once) - most:,} more" if len(once) > most else "")
+
+
 def message(error: BaseException) -> str:
     """The text of an error, also of one whose `__str__` raises an error itself."""
     try:

@@ -5,10 +5,6 @@ from html import escape
 
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;white-space:normal"
 SHORT = f"{CELL};white-space:nowrap"
-LONGEST = 600
-"""Characters of a cell."""
-FEW = 22
-"""Characters of a cell that stays on one line."""
 
 
 def escaped(text: str, longest: int = 300) -> str:
@@ -37,12 +33,11 @@ def note(text: str) -> str:
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of texts."""
     top = "".join(f'<th style="{SHORT}">{escaped(head)}</th>' for head in heads)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    cells = (
+        "".join(f'<td style="{SHORT if len(text) <= 22 else CELL}">{escaped(text, 600)}</td>' for text in row) for row in rows
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
     return f'<table style="font-size:90%"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-
-
-def _cell(text: str) -> str:
-    return f'<td style="{SHORT if len(text) <= FEW else CELL}">{escaped(text, LONGEST)}</td>'
 
 
 def folded(summary: str, inside: str) -> str:

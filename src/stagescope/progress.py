@@ -2,20 +2,29 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from stagescope.errors import printable
 
 Item = TypeVar("Item")
 
 
-class Progress:
-    """Shows nothing; the base of progress bars."""
+class Shown:
+    """Something on the terminal while work is under way."""
 
-    def __enter__(self) -> "Progress":
+    _bar: Any = None
+    _task: Any = None
+
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class Progress(Shown):
+    """Shows nothing; the base of progress bars."""
 
     def begin(self, what: str, total: float, unit: str) -> None: ...
 
@@ -32,10 +41,6 @@ class Progress:
 class Bar(Progress):
     """A bar on standard error, made only when something begins."""
 
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._task: Any = None
-
     def begin(self, what: str, total: float, unit: str) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -47,15 +52,9 @@ class Bar(Progress):
 
                 return Text(f"{task.speed:,.3g} {unit}/s" if task.speed else f"- {unit}/s", style="cyan")
 
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(),
-            Rate(),
-            TimeRemainingColumn(),
-        )
-        loss = TextColumn("{task.fields[loss]}", style="green")
-        self._bar = Rich(*columns, loss, console=Console(stderr=True))
+        name, loss = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[loss]}", style="green")
+        columns = (BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
+        self._bar = Rich(name, *columns, loss, console=Console(stderr=True))
         self._bar.start()
         self._task = self._bar.add_task(printable(what), total=total, loss="")
 
@@ -63,10 +62,6 @@ class Bar(Progress):
         if self._bar is not None:
             text = {} if loss is None else {"loss": f"loss {loss:.4g}"}
             self._bar.update(self._task, completed=position, **text)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def progress_for(shown: bool | None) -> Progress:

@@ -9,10 +9,12 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from stagescope.errors import InputError, unknown
+from stagescope.errors import InputError, shortened, unknown
 from stagescope.ids import SCRIPT, type_id
 
-Spec = dict[str, Any]
+Json = dict[str, Any]
+"""A JSON object."""
+Spec = Json
 
 
 def _plain(value: Any) -> Any:
@@ -128,14 +130,11 @@ def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[st
             # A value that would do: the default of the field, where it has one.
             field = kind.model_fields.get(str(item["loc"][0])) if item["loc"] else None
             known = field and not field.is_required() and field.default_factory is None and field.default is not None
-            default = f"; the default is {_short(field.default)}" if field and known else ""
-            sentences.append(f"{where}: {message.replace('Input should', 'must')}, got {_short(item['input'])}{default}")
+            default = f"; the default is {shortened(repr(field.default), 60)}" if field and known else ""
+            sentences.append(
+                f"{where}: {message.replace('Input should', 'must')}, got {shortened(repr(item['input']), 60)}{default}"
+            )
     return "; ".join(sentences)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def finite(value: Any) -> Any:

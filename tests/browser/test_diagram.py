@@ -10,7 +10,7 @@ import pytest
 from stagescope.diagrams.areas import Ruler, ValueScale, areas
 from stagescope.diagrams.numbers import disagree, numbers, select
 from stagescope.diagrams.page import diagram_page
-from stagescope.reporting.words import label
+from stagescope.reporting.page import label
 from stagescope.sweeping.axes import Axis, Scale
 from tests.browser.test_hostile import EVIL, VISIBLE, kinds, texts
 from tests.diagrams.sweeps import PERSISTENCE, PI, RATE, focus, sweep

@@ -12,8 +12,7 @@ import tyro
 import stagescope as ss
 from stagescope.cli import paper_commands as tour
 from stagescope.cli.command import OUT
-from stagescope.cli.commands import COMMANDS
-from stagescope.cli.main import CONFIG, VERBS, run
+from stagescope.cli.main import COMMANDS, CONFIG, VERBS, run
 from stagescope.dynamics.evolve import Journey
 from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, papers, studies

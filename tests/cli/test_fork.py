@@ -43,8 +43,8 @@ def test_json_has_the_difference_and_the_notes(parent, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--set", "lr"], "--set lr names no value; write it as lr=0.05"),
-        (["--set", "lr=1", "lr=2"], "--set gives lr twice"),
+        (["--set", "lr"], "'lr' names no value; write NAME=VALUE, such as lr=0.05"),
+        (["--set", "lr=1", "lr=2"], "lr is given twice"),
         (["--set", "length=9"], "`stagescope run focus-dilution --length ...` makes another run"),
         (["--set", "lr=fast"], "lr: must be a valid number"),
     ],

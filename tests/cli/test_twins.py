@@ -4,8 +4,7 @@ import re
 from pathlib import Path
 
 import stagescope as ss
-from stagescope.cli.commands import COMMANDS
-from stagescope.cli.main import VERBS
+from stagescope.cli.main import COMMANDS, VERBS
 
 TABLE = (Path(__file__).parent.parent.parent / "docs" / "commands.md").read_text()
 ROWS = dict(re.findall(r"^\| `([\w-]+)` \| (.+?) \|", TABLE, re.MULTILINE))

@@ -6,8 +6,7 @@ import pytest
 
 from stagescope.diagrams.areas import Ruler, ValueScale, mark_text
 from stagescope.diagrams.ink import ABSENT, START, NumberColors, colors_of, distinct, draw_curves, draw_maps, folded, shade
-from stagescope.diagrams.numbers import disagree, numbers, select
-from stagescope.diagrams.texts import fixed_text
+from stagescope.diagrams.numbers import disagree, fixed_text, numbers, select
 from stagescope.errors import InputError
 from stagescope.sweeping.axes import Axis, Scale
 from tests.diagrams.sweeps import sweep

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.errors import InputError
-from stagescope.reporting.page import cell, default_title, page, safe_json
-from stagescope.reporting.words import LONGEST, clean, label
+from stagescope.errors import InputError, first_names
+from stagescope.reporting.page import cell, clean, label, page, safe_json
 from stagescope.views.view import Matrices, Points, View
 from tests.browser.samples import attention, portrait
 from tests.reporting.decode import Parts, precision
@@ -93,8 +92,8 @@ def test_clean_text_can_be_written_and_only_halves_change(text):
 
 
 def test_long_names_are_cut_and_say_how_long_they_were():
-    assert label("x" * LONGEST) == "x" * LONGEST
-    assert label("x" * 10_000).startswith("x" * LONGEST + "…")
+    assert label("x" * 2000) == "x" * 2000
+    assert label("x" * 10_000).startswith("x" * 2000 + "…")
     assert label("x" * 10_000).endswith("(10,000 characters)")
 
 
@@ -205,5 +204,5 @@ def test_provenance_is_rows_or_text():
 
 
 def test_a_title_names_the_runs():
-    assert default_title(["a"]) == "a"
-    assert default_title(list("abcde")) == "a, b, c and 2 more"
+    assert first_names(["a"]) == "a"
+    assert first_names(list("abcde")) == "a, b, c and 2 more"

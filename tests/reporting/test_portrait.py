@@ -273,7 +273,8 @@ def test_blocks_that_are_not_drawn_are_counted(monkeypatch):
     found = portrait(many, skip=SLOW)
     assert sum(item.slot.startswith("block-") for item in found.views) == 12
     assert "The first 12 of 14 small blocks are drawn." in view(found, "norms").about
-    monkeypatch.setattr("stagescope.views.any_run.SMALL", 1)
+    wide = np.ones((3, 1, 129))
+    run = replace(run, params=Arrays.of({"wide": wide}), axes={"wide": ("t", "wide_0", "wide_1")})
     assert "Blocks too large to be drawn cell by cell: 1 of" in about_of(run, "norms")
 
 
@@ -301,7 +302,7 @@ def test_levels_do_not_end_in_a_number(made):
 
 def test_norms_in_parts_are_the_norms(monkeypatch):
     block = np.random.default_rng(0).normal(size=(23, 4, 5)).astype(np.float32)
-    monkeypatch.setattr("stagescope.views.any_run.TOGETHER", 60)
+    monkeypatch.setattr("stagescope.views.curves.TOGETHER", 60)
     np.testing.assert_allclose(norms(block), np.sqrt(np.sum(block.astype(float) ** 2, axis=(1, 2))))
     assert norms(np.ones((3,))).tolist() == [1.0] * 3
 

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.papers.registry import study
-from stagescope.sweeping.plan import Plan, Point, new_id, points
-from stagescope.sweeping.request import requested
+from stagescope.sweeping.plan import Plan, Point, new_id, points, requested
 from stagescope.sweeping.worker import Task
 
 CHEAP: dict[str, Any] = {"until": 0.01, "frames": 3}

@@ -195,9 +195,9 @@ def test_one_client_at_a_time(sweep, tmp_path):
 
 
 def test_workers_with_other_versions_end_the_sweep_with_a_sentence(sweep, monkeypatch):
-    from stagescope.sweeping import request
+    from stagescope.sweeping import plan
 
-    monkeypatch.setattr(request, "versions", lambda: {**versions(), "stagescope": "0.0"})
+    monkeypatch.setattr(plan, "versions", lambda: {**versions(), "stagescope": "0.0"})
     with pytest.raises(StagescopeError, match=r"a worker has stagescope .*, this client 0\.0"):
         sweep(grid={"rate_y": "1,2"})
 
@@ -222,10 +222,10 @@ def test_an_interrupt_says_how_much_is_committed(sweep, monkeypatch, tmp_path):
         ("--grid rate_y=1,2 --refine -1", "refine is -1"),
         ("--grid rate_y=1,2 --refine-by snap", "needs --refine"),
         ("--grid rate_y=1,2 --grid rate_y=3", "rate_y is given twice"),
-        ("--grid rate_y", "'rate_y' has no name"),
+        ("--grid rate_y", "'rate_y=' names no value"),
         ("--grid rat_y=1,2", "did you mean 'rate_y'"),
         ("--grid classes=a,b", "is a file"),
-        ("--grid rate_y=", "is empty"),
+        ("--grid rate_y=", "names no value"),
         ("--preset figure-66", "did you mean 'figure-6"),
         ("--table nowhere.csv", "nowhere.csv: No such file; give a CSV file"),
         ("--grid rate_y=1,2 --until 5 --refine 1 --refine-by seconds", "is nothing that a run shows"),

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from stagescope.errors import InputError
 from stagescope.papers.registry import studies, study
-from stagescope.sweeping.plan import points
-from stagescope.sweeping.request import requested
+from stagescope.sweeping.plan import points, requested
 
 FD = study("focus-dilution")
 

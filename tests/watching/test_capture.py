@@ -305,5 +305,5 @@ def test_the_token_embedding_is_the_one_that_gets_the_tokens():
             return self.head(self.attn(self.one(torch.arange(ids.shape[1])) + self.other(ids)))
 
     torch.manual_seed(0)
-    observer = Observer(Odd(), make_probe(tokens(4, 24), Odd(), vocabulary=VOCABULARY))
+    observer = Observer(Odd(), make_probe(tokens(4, 24), nn.Embedding(VOCABULARY, WIDTH)))
     assert observer.parameters.embedding == "other.weight"

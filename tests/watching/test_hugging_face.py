@@ -151,7 +151,7 @@ def test_a_resumed_training_goes_on_with_its_run(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path, watch, Die(), save_strategy="steps", save_steps=3)
     watch.run  # noqa: B018  # commits what waits
-    watch._hooked.close()
+    watch._close()
     again = ss.TrainerWatch(**options)
     with pytest.warns(UserWarning, match="goes on after its record of step 3; records from step 3 to 3 are kept"):
         trained(tmp_path, again, resume=str(tmp_path / "checkpoint-3"))

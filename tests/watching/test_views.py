@@ -11,7 +11,7 @@ from stagescope.reporting.portrait import portrait, provenance
 from stagescope.runs.run import Arrays
 from stagescope.views.view import Curves, Matrices
 from stagescope.watching import views as watched_views
-from stagescope.watching.source import LONGEST, RECORDED, token_label, token_labels
+from stagescope.watching.source import RECORDED, token_label, token_labels
 from tests.watching.forged import SHOWN, TYPES, Plant, forged, warm
 
 SLOTS = {
@@ -125,8 +125,8 @@ def test_tokens_as_labels(token, label):
 
 
 def test_long_tokens_are_cut():
-    assert len(token_label("x" * 10_000)) == LONGEST
-    assert len(token_label("\u202e" * 10_000)) <= LONGEST
+    assert len(token_label("x" * 10_000)) == 40
+    assert len(token_label("\u202e" * 10_000)) <= 40
     assert token_labels(["a"], 3) == ("a", "1", "2")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError, unknown
+from stagescope.memory import read_table
 from stagescope.options import option, option_words
 from stagescope.papers.registry import studies, study
 
@@ -31,8 +32,6 @@ def refuse_unknown(verb: str, name: str, fields: Iterable[str], arguments: Itera
 FLAG = "--config"
 _OWN = ("study", "preset", "seed", "out")
 """What a configuration may set besides the options of its study."""
-_MOST = 1_000_000
-"""Bytes; a configuration has a few hundred."""
 
 
 def expanded(arguments: Sequence[str]) -> list[str]:
@@ -57,8 +56,9 @@ def expanded(arguments: Sequence[str]) -> list[str]:
 def read_config(path: Path) -> dict[str, Any]:
     """A configuration: a JSON object with the study, and perhaps preset, seed, out, and options by their names in Python."""
     try:
-        text = path.read_bytes()[: _MOST + 1]
-        config = json.loads(text) if len(text) <= _MOST else None
+        config = json.loads(read_table("the run configuration", path))
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the run configuration {path}: {error}") from None
     if not isinstance(config, dict) or not isinstance(config.get("study"), str):

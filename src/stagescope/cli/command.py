@@ -1,19 +1,19 @@
 """What every command is, what it prints about a run, and how its answer is printed as JSON. No heavy imports."""
 
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 from pydantic import BaseModel, ConfigDict, Field
 
-from stagescope import caches
+from stagescope.caches import FRESH, say
 from stagescope.cli.kept import print_json
-from stagescope.errors import printable
+from stagescope.errors import InputError, printable
 
 if TYPE_CHECKING:
+    from stagescope.papers.study import Study
     from stagescope.runs.run import Run
 
 
@@ -52,7 +52,7 @@ def open_page(path: Path) -> None:
     import webbrowser
 
     if not webbrowser.open(path.resolve().as_uri()):
-        print(f"stagescope: no browser was found; open {path} by hand", file=sys.stderr)
+        say(f"no browser was found; open {path} by hand")
 
 
 OwnClaims = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
@@ -69,6 +69,9 @@ QUIET: Any = Field(False, description="no progress bar")
 NO_SUMMARY: Any = Field(False, description="no progress bar, no summary")
 OVERWRITE: Any = Field(False, description="replace a run in --out (never anything else)")
 PRESET: Any = Field(None, description="named settings; options given here override them")
+StudyName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+AnyStudy = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+Skipped = tuple[Literal["ledger", "ladder", "prediction"], ...]
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="folder of a run")]
 
 
@@ -96,6 +99,16 @@ class Arguments(BaseModel):
         return False if getattr(self, "quiet", False) or getattr(self, "json_", False) else None
 
 
+class StudyFlags(Arguments):
+    """What a command understands besides the options of the study that it is about."""
+
+    study_name: ClassVar[str] = ""
+
+    def options_of(self, found: "Study") -> dict[str, Any]:
+        """The options of the study as they are given."""
+        return {name: getattr(self, name) for name in found.options.model_fields if name in type(self).model_fields}
+
+
 class Command(Arguments):
     """Arguments of one command."""
 
@@ -108,20 +121,34 @@ class Command(Arguments):
 class ReadingCommand(Command):
     """Arguments of a command that reads runs."""
 
-    fresh: bool = Field(False, description="compute everything again: what earlier readings kept is neither used nor replaced")
+    fresh: bool = False
+    """compute everything again: what earlier readings kept is neither used nor replaced"""
 
     def run(self) -> int:
         if self.fresh:
-            os.environ[caches.FRESH] = "1"
+            os.environ[FRESH] = "1"
         return self.answered()
 
     def answered(self) -> int:
         raise AssertionError("abstract")
 
 
-def print_notes(notes: Iterable[str]) -> None:
+def print_notes(notes: Iterable[str], file: IO[str] | None = None) -> None:
     for note in notes:
-        print(printable(f"note: {note}"))
+        print(printable(f"note: {note}"), file=file)
+
+
+def named_values(words: Iterable[str], example: str) -> dict[str, str]:
+    """Words such as lr=0.05 as names and values."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if not (name and value):
+            raise InputError(f"{word!r} names no value; write NAME=VALUE, such as {example}")
+        if name in found:
+            raise InputError(f"{name} is given twice; give it once")
+        found[name] = value
+    return found
 
 
 def objective(given: str | None) -> Any:

@@ -38,27 +38,23 @@ def at_once(arguments: list[str]) -> bool:
     if arguments == ["--version"]:
         print(f"stagescope {stagescope.__version__}")
     elif arguments in ([], ["--help"], ["-h"]):
-        first_screen()
+        # 24 lines of 80 columns
+        lines = [
+            Text.assemble(("usage: ", "bold"), "stagescope COMMAND [OPTIONS]; `stagescope COMMAND --help` explains one"),
+            Text(
+                "A laboratory for how attention learns: it trains small models exactly, finds the\nstages of a training, "
+                "and checks what papers say about them."
+            ),
+            *_part("Start with (each after the word `stagescope`)", START, 24),
+            *_part("Words", WORDS, 8),
+            *_part("All commands", GROUPS, 8),
+        ]
+        console = Console(highlight=False)
+        for line in lines:
+            console.print(line, soft_wrap=True)
     else:
         return False
     return True
-
-
-def first_screen() -> None:
-    """Print it: 24 lines of 80 columns."""
-    lines = [
-        Text.assemble(("usage: ", "bold"), "stagescope COMMAND [OPTIONS]; `stagescope COMMAND --help` explains one"),
-        Text(
-            "A laboratory for how attention learns: it trains small models exactly, finds the\nstages of a training, "
-            "and checks what papers say about them."
-        ),
-        *_part("Start with (each after the word `stagescope`)", START, 24),
-        *_part("Words", WORDS, 8),
-        *_part("All commands", GROUPS, 8),
-    ]
-    console = Console(highlight=False)
-    for line in lines:
-        console.print(line, soft_wrap=True)
 
 
 def _part(title: str, rows: dict[str, str], width: int) -> list[Text]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stagescope.caches import FRESH
+from stagescope.caches import FRESH, say
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s to start, and `evolve` uses one thread anyway
 FLAGS = {
@@ -70,5 +70,5 @@ def unwritten(error: OSError) -> int:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
-        print(f"stagescope: cannot write the answer: {error.strerror or error}", file=sys.stderr)
+        say(f"cannot write the answer: {error.strerror or error}")
     return 1

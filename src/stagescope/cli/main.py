@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 from pydantic import BaseModel, Field, create_model
 
-from stagescope.cli import run_commands, sweep_commands, theory_commands
+from stagescope.caches import say
+from stagescope.cli import paper_commands, reading_commands, run_commands, sweep_commands, theory_commands
 from stagescope.cli.arguments import expanded, refuse_unknown
 from stagescope.cli.command import Command
-from stagescope.cli.commands import COMMANDS
 from stagescope.cli.first_screen import Wrapped, at_once
 from stagescope.cli.kept import unwritten
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
@@ -27,6 +27,30 @@ VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
     "continue": (theory_commands.Continue, theory_commands.ContinueFlags),
 }
 """Commands that take a study and its options."""
+COMMANDS: dict[str, type[Command]] = {
+    "diagram": sweep_commands.Diagram,
+    "list": paper_commands.List,
+    "resume": run_commands.Resume,
+    "fork": run_commands.Fork,
+    "verify": run_commands.Verify,
+    "info": run_commands.Info,
+    "stages": reading_commands.Stages,
+    "check": reading_commands.Check,
+    "heads": reading_commands.Heads,
+    "ladder": reading_commands.Ladder,
+    "import": run_commands.Import,
+    "export": run_commands.Export,
+    "report": reading_commands.Report,
+    "play": reading_commands.Play,
+    "figures": reading_commands.Figures,
+    "reproduce": paper_commands.Reproduce,
+    "corpus": paper_commands.Corpus,
+    "audit": reading_commands.Audit,
+    "calibrate": paper_commands.Calibrate,
+    "cite": paper_commands.Cite,
+    "demo": paper_commands.Demo,
+}
+"""The others. Each is a typed set of arguments with a `run` that returns an exit code."""
 CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
 
 
@@ -63,23 +87,23 @@ def run(arguments: list[str]) -> int:
         _early_names(arguments)
         return _parsed(arguments).run()
     except StagescopeError as error:
-        print(f"stagescope: {error}", file=sys.stderr)
+        say(str(error))
         return error.exit_code
     except KeyboardInterrupt as interrupt:
         lost = getattr(interrupt, "folder", ...) is None  # a run in memory: how Python would keep it helps nobody here
         said = "" if lost else str(interrupt)
-        print(f"stagescope: {said or 'interrupted; nothing was kept'}", file=sys.stderr)
+        say(said or "interrupted; nothing was kept")
         return 130
     except OSError as error:
         return unwritten(error)
     except MemoryError:
-        print("stagescope: out of memory; record fewer frames or use a smaller model", file=sys.stderr)
+        say("out of memory; record fewer frames or use a smaller model")
         return 1
     except Exception as error:
         package = package_of(error)
         if package is None:
             raise
-        print(f"stagescope: the package {package!r} has a mistake: {sentence(error)}", file=sys.stderr)
+        say(f"the package {package!r} has a mistake: {sentence(error)}")
         return 1
 
 

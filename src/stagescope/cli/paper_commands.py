@@ -1,25 +1,32 @@
 """Commands that make what a paper shows, the tour of all papers, and facts of a text. Heavy imports are inside."""
 
 import math
-import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import AS_JSON, OUT, QUIET, Command, Json, OwnClaims, answer, open_page, print_json
+from stagescope.caches import say
+from stagescope.cli.command import (
+    AS_JSON,
+    OUT,
+    QUIET,
+    AnyStudy,
+    Command,
+    Json,
+    OwnClaims,
+    StudyName,
+    answer,
+    open_page,
+    print_json,
+)
 from stagescope.corpora.files import Layout
 from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
 from stagescope.errors import InputError, sentence
 from stagescope.papers.registry import cite, is_ours, papers, problems, studies, study
 from stagescope.papers.study import Study
 from stagescope.progress import progress_for
-
-if TYPE_CHECKING:
-    from stagescope.corpora.corpus import AboutText
-    from stagescope.views.view import Portrait
 
 TITLE = "How attention learns: a tour"
 
@@ -29,66 +36,18 @@ def tour() -> list[tuple[Study, str, str]]:
     return [(study, preset, sentence) for study in studies().values() for preset, sentence in study.tour.items()]
 
 
-def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False) -> int:
-    """Run the tour into `out`, replacing runs and the report of an earlier tour.
-
-    `show` opens the report. `quick` makes the first stop only: it takes seconds and shows that the installation works.
-    """
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from stagescope.reporting.portrait import portrait
-    from stagescope.reporting.report import html_target, write
-    from stagescope.runs.files import store_errors
-
-    console, portraits = Console(highlight=False), []
-    with store_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
-    page = html_target(out / "report.html")
-    stored: list[Path] = []
-    try:
-        for found, preset, sentence in tour()[: 1 if quick else None]:
-            console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
-            place = out / f"{found.name}-{preset}"
-            run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)
-            stored.append(place)
-            portraits.append(portrait(run, preset))
-            for line in _lines(portraits[-1]):
-                console.print(Padding(Text(line), (0, 0, 0, 2)))
-        made = write(portraits, page, title=TITLE)
-    except KeyboardInterrupt as interrupt:
-        # what it leaves: a run that can be continued, if one was being stored, and those that are finished
-        said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
-        raise KeyboardInterrupt(f"{said}; finished runs: {', '.join(map(str, stored))}" if stored else said) from None
-    console.print(Text(f"The page with all of it: {made}", style="bold"))
-    console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
-    if show:
-        open_page(made)
-    return 0
-
-
-def _lines(found: "Portrait") -> list[str]:
-    """What was found, in two lines: the stages of the run itself with their starts, and the verdicts as `check` counts them."""
-    lines = []
-    if found.stages is not None:
-        own = [
-            f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in found.stages if not stage.track
-        ]
-        lines.append(f"stages from {found.stages.clock} = {', '.join(own)}")
-    if found.ledger is not None:
-        lines.append(f"claims: {found.ledger.summary()}")
-    return lines
-
-
 class Reproduce(Command):
     """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
-    paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
-    figure: str | None = Field(None, description="a figure by name (see `stagescope list STUDY`); default: all that take minutes")
-    full: bool = Field(False, description="also figures that take an hour or more")
-    sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
-    out: Annotated[Path, OUT] = Field(description="folder for the figures")
+    paper: StudyName
+    figure: str | None = None
+    """a figure by name (see `stagescope list STUDY`); default: all that take minutes"""
+    full: bool = False
+    """also figures that take an hour or more"""
+    sweep: Path | None = None
+    """folder of a sweep to draw, for a figure of a sweep; default: made in --out"""
+    out: Annotated[Path, OUT]
+    """folder for the figures"""
     quiet: bool = QUIET
 
     def run(self) -> int:
@@ -101,18 +60,21 @@ class Reproduce(Command):
 class List(Command):
     """The studies there are; or of one study its presets, named sweeps, figures and claims."""
 
-    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="show this one")
+    study: AnyStudy = None
+    """show this one"""
     json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.cli.render import catalogue, print_catalogue, print_studies
 
         if self.study is None and not self.json_:
-            _complain(problems())
+            for problem in problems():
+                say(problem)
             print_studies()
             return 0
         found = catalogue(None if self.study is None else study(self.study).name)
-        _complain((*problems(), *(problem for each in found.values() for problem in each["problems"])))
+        for problem in (*problems(), *(problem for each in found.values() for problem in each["problems"])):
+            say(problem)
         if self.json_:
             print_json(found)
         else:
@@ -120,21 +82,22 @@ class List(Command):
         return 0
 
 
-def _complain(sentences: Iterable[str]) -> None:
-    for each in sentences:
-        print(f"stagescope: {each}", file=sys.stderr)
-
-
 class Calibrate(Command):
     """How often each claim of a study is confirmed, violated or left open: on inputs drawn by seed, and on its nulls."""
 
-    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
-    draws: int = Field(30, description="runs of every family of inputs, and of every null")
-    nulls: int | None = Field(None, description="draws of every null, where they are to be others than of inputs")
-    claims: OwnClaims = Field(None, description="your own claims instead of the study's: a Claim or a list of them in a module")
-    first: int = Field(0, description="the first seed")
-    keep: Path | None = Field(None, description="file that gets a line for every draw; a second call goes on with it")
-    workers: int = Field(1, description="processes")
+    study: StudyName
+    draws: int = 30
+    """runs of every family of inputs, and of every null"""
+    nulls: int | None = None
+    """draws of every null, where they are to be others than of inputs"""
+    claims: OwnClaims = None
+    """your own claims instead of the study's: a Claim or a list of them in a module"""
+    first: int = 0
+    """the first seed"""
+    keep: Path | None = None
+    """file that gets a line for every draw; a second call goes on with it"""
+    workers: int = 1
+    """processes"""
     quiet: bool = QUIET
     json_: Json = AS_JSON
 
@@ -158,7 +121,7 @@ class Calibrate(Command):
 class Cite(Command):
     """What to cite for a study, with the statements of its paper that the code uses."""
 
-    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+    study: StudyName
 
     def run(self) -> int:
         print(cite(self.study))
@@ -168,14 +131,54 @@ class Cite(Command):
 class Demo(Command):
     """A short tour: run a study of each paper, read its stages, put its paper's claims to it, and show all of it on one page."""
 
-    out: Annotated[Path, OUT] = Field(Path("demo"), description="folder for the tour's runs and their report")
-    open: bool = Field(False, description="show the report in the browser")
-    quick: bool = Field(False, description="the first stop only, in seconds: does the installation work?")
+    out: Annotated[Path, OUT] = Path("demo")
+    """folder for the tour's runs and their report"""
+    open: bool = False
+    """show the report in the browser"""
+    quick: bool = False
+    """the first stop only, in seconds: does the installation work?"""
     quiet: bool = QUIET
 
     def run(self) -> int:
+        from rich.console import Console
+        from rich.padding import Padding
+        from rich.text import Text
 
-        return demo(self.out, quiet=self.quiet, show=self.open, quick=self.quick)
+        from stagescope.reporting.portrait import portrait
+        from stagescope.reporting.report import html_target, write
+        from stagescope.runs.files import store_errors
+
+        console, portraits, stored = Console(highlight=False), [], []
+        with store_errors(self.out):
+            self.out.mkdir(parents=True, exist_ok=True)
+        page = html_target(self.out / "report.html")
+        try:
+            for study, preset, sentence in tour()[: 1 if self.quick else None]:
+                console.print(Text.assemble((f"{study.name}: ", "bold"), sentence))
+                place = self.out / f"{study.name}-{preset}"
+                run = study.run(study.configured(preset), out=place, overwrite=True, progress=self.progress)
+                stored.append(str(place))
+                portraits.append(found := portrait(run, preset))
+                # what was found: the stages of the run itself with their starts, and the verdicts as `check` counts them
+                lines = []
+                if found.stages is not None:
+                    own = [stage for stage in found.stages if not stage.track]
+                    starts = (f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in own)
+                    lines.append(f"stages from {found.stages.clock} = {', '.join(starts)}")
+                if found.ledger is not None:
+                    lines.append(f"claims: {found.ledger.summary()}")
+                for line in lines:
+                    console.print(Padding(Text(line), (0, 0, 0, 2)))
+            made = write(portraits, page, title=TITLE)
+        except KeyboardInterrupt as interrupt:
+            # what it leaves: a run that can be continued, if one was being stored, and those that are finished
+            said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
+            raise KeyboardInterrupt(f"{said}; finished runs: {', '.join(stored)}" if stored else said) from None
+        console.print(Text(f"The page with all of it: {made}", style="bold"))
+        console.print(Text(f"Each run is a folder in {self.out}/: look with `stagescope stages`, `check`, `ladder`."))
+        if self.open:
+            open_page(made)
+        return 0
 
 
 class Corpus(Command):
@@ -185,13 +188,15 @@ class Corpus(Command):
     tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
     layout: Layout | None = LAYOUT
     vocab: int = Field(200, description=VOCAB)
-    window: int = Field(256, description="tokens per window of the predictions")
-    events: float | None = Field(None, description="also follow the bigram flow up to this t (4000 shows most; a minute)")
+    window: int = 256
+    """tokens per window of the predictions"""
+    events: float | None = None
+    """also follow the bigram flow up to this t (4000 shows most; a minute)"""
     quiet: bool = QUIET
     json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.corpora.corpus import corpus_facts, read_corpus
+        from stagescope.corpora.corpus import AboutText, corpus_facts, read_corpus
 
         if self.events is not None and not 0 < self.events < math.inf:
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
@@ -201,13 +206,16 @@ class Corpus(Command):
         for name, paper in papers().items():
             try:
                 if paper.about_text is not None:
-                    about.append(_checked(paper.about_text(text, self.window, self.events, self.progress)))
+                    told = paper.about_text(text, self.window, self.events, self.progress)
+                    if not isinstance(told, AboutText):
+                        raise InputError(f"about_text returned {told!r:.60}; expected an AboutText")
+                    about.append(told)
             except Exception as error:  # code of a paper runs here
                 if is_ours(name):  # such as a text that is shorter than a window
                     raise
                 errors[name] = error
         for name, error in errors.items():
-            print(f"stagescope: what {name} predicts is left out: {sentence(error)}", file=sys.stderr)
+            say(f"what {name} predicts is left out: {sentence(error)}")
         if self.json_:
             print_json({**found, **{name: value for each in about for name, value in each.facts.items()}})
         else:
@@ -215,11 +223,3 @@ class Corpus(Command):
 
             print_corpus(found, [item for each in about for item in each.shown])
         return 0
-
-
-def _checked(about: Any) -> "AboutText":
-    from stagescope.corpora.corpus import AboutText
-
-    if not isinstance(about, AboutText):
-        raise InputError(f"about_text returned {about!r:.60}; expected an AboutText")
-    return about

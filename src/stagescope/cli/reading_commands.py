@@ -1,24 +1,25 @@
 """Commands that read a run or checkpoints: stages, claims and ladder, pages and figures, defects."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
-from pydantic import Field
 
+from stagescope.caches import say
 from stagescope.cli.command import (
     AS_JSON,
     OUT,
     OWN_CLAIMS,
     OWN_OBJECTIVE,
     QUIET,
+    AnyStudy,
     Command,
     Json,
     OwnClaims,
     OwnObjective,
     ReadingCommand,
     RunFolder,
+    Skipped,
     answer,
     objective,
     open_page,
@@ -35,8 +36,10 @@ class Stages(ReadingCommand):
     """The stages of a run, and its events with intervals. A stage is a stretch of a run in which one thing is learned."""
 
     folder: RunFolder
-    all: bool = Field(False, description="list events that were not reached too, with the reason")
-    explain: bool = Field(False, description="say what happens in each stage and what the symbols mean, as the report does")
+    all: bool = False
+    """list events that were not reached too, with the reason"""
+    explain: bool = False
+    """say what happens in each stage and what the symbols mean, as the report does"""
     objective: OwnObjective = OWN_OBJECTIVE
     json_: Json = AS_JSON
 
@@ -59,11 +62,12 @@ class Check(ReadingCommand):
 
     folder: RunFolder
     claims: OwnClaims = OWN_CLAIMS
-    elsewhere: bool = Field(False, description="make the runs beside this one that decide what it cannot")
-    explain: bool = Field(False, description="say what the symbols mean, as the report does")
-    control: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = Field(
-        None, description="of a watched model: a run in which there was nothing to learn, such as on shuffled text"
-    )
+    elsewhere: bool = False
+    """make the runs beside this one that decide what it cannot"""
+    explain: bool = False
+    """say what the symbols mean, as the report does"""
+    control: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
+    """of a watched model: a run in which there was nothing to learn, such as on shuffled text"""
     quiet: bool = QUIET
     json_: Json = AS_JSON
 
@@ -76,7 +80,7 @@ class Check(ReadingCommand):
         run = load(self.folder)
         found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=self.progress)
         for problem in watched_problems() if is_watched(run) else ():
-            print(printable(f"stagescope: {problem}"), file=sys.stderr)
+            say(printable(problem))
         show("check", found, self.json_, hint=not self.explain)
         if self.explain and not self.json_:
             from stagescope.cli.render import print_claim_legend
@@ -103,7 +107,8 @@ class Ladder(ReadingCommand):
 
     folder: RunFolder
     objective: OwnObjective = OWN_OBJECTIVE
-    quiet: bool = Field(False, description="no progress bar, no estimate of the time")
+    quiet: bool = False
+    """no progress bar, no estimate of the time"""
     json_: Json = AS_JSON
 
     def answered(self) -> int:
@@ -114,7 +119,7 @@ class Ladder(ReadingCommand):
         if not self.quiet:
             seconds, sentence = reading(stored, law).ladder_cost
             if seconds > LONG_SECONDS:
-                print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
+                say(sentence)
         show("ladder", saddle_ladder(stored, law, progress=self.progress), self.json_)
         return 0
 
@@ -123,14 +128,20 @@ class Report(ReadingCommand):
     """Write runs as one offline page in which to watch them learn; runs of one study share its scrubber."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN...", help="folders of runs")]
-    out: Annotated[Path, OUT] = Field(Path("report.html"), description="the file; an earlier report is replaced, no other file")
-    exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file up to ten times as large")
-    title: str | None = Field(None, description="of the page; default: the names of the runs")
-    skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = Field((), description="what to leave out because it takes long")
+    out: Annotated[Path, OUT] = Path("report.html")
+    """the file; an earlier report is replaced, no other file"""
+    exact: bool = False
+    """matrices as float32 instead of 8 bits a cell; a file up to ten times as large"""
+    title: str | None = None
+    """of the page; default: the names of the runs"""
+    skip: Skipped = ()
+    """what to leave out because it takes long"""
     claims: OwnClaims = OWN_CLAIMS
     objective: OwnObjective = OWN_OBJECTIVE
-    open: bool = Field(False, description="show it in the browser")
-    quiet: bool = Field(False, description="no progress bar; print the path alone")
+    open: bool = False
+    """show it in the browser"""
+    quiet: bool = False
+    """no progress bar; print the path alone"""
 
     def answered(self) -> int:
         from stagescope.reporting.report import html_target, report
@@ -151,11 +162,15 @@ class Figures(ReadingCommand):
     """Draw the views of a run's report as files (PDF, SVG, PNG), and its stages and ledger as text."""
 
     folder: RunFolder
-    out: Annotated[Path, OUT] = Field(description="folder for the figures; earlier ones there are replaced, no other file is")
-    to: tuple[Literal["pdf", "svg", "png"], ...] = Field(("pdf", "svg", "png"), description="kinds of files")
-    skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = Field((), description="what to leave out because it takes long")
+    out: Annotated[Path, OUT]
+    """folder for the figures; earlier ones there are replaced, no other file is"""
+    to: tuple[Literal["pdf", "svg", "png"], ...] = ("pdf", "svg", "png")
+    """kinds of files"""
+    skip: Skipped = ()
+    """what to leave out because it takes long"""
     claims: OwnClaims = OWN_CLAIMS
-    quiet: bool = Field(False, description="no progress bar; print the paths alone")
+    quiet: bool = False
+    """no progress bar; print the paths alone"""
 
     def answered(self) -> int:
         from stagescope.reporting.static import figures
@@ -173,12 +188,14 @@ class Figures(ReadingCommand):
 class Play(Command):
     """Write one offline page with sliders for the options of a study; each move integrates its flow again, in the page."""
 
-    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(
-        None, description="the study; default: all that can be played"
-    )
-    out: Annotated[Path, OUT] = Field(Path("play.html"), description="the file; an earlier page is replaced, no other file")
-    open: bool = Field(False, description="show it in the browser")
-    quiet: bool = Field(False, description="print the path alone")
+    study: AnyStudy = None
+    """the study; default: all that can be played"""
+    out: Annotated[Path, OUT] = Path("play.html")
+    """the file; an earlier page is replaced, no other file"""
+    open: bool = False
+    """show it in the browser"""
+    quiet: bool = False
+    """print the path alone"""
 
     def run(self) -> int:
         from stagescope.reporting.play import write_play
@@ -193,12 +210,10 @@ class Play(Command):
 class Audit(Command):
     """Look for defects in checkpoints: cut, NaN, duplicate, foreign tensor, out of order, other lineage. Exit code 1 if any."""
 
-    folder: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Field(
-        None, description="holds one folder or file for each checkpoint, its step in its name"
-    )
-    hashes: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = Field(
-        None, description="also, or only, published hashes: JSON {checkpoint: {file: sha256}}"
-    )
+    folder: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = None
+    """holds one folder or file for each checkpoint, its step in its name"""
+    hashes: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """also, or only, published hashes: JSON {checkpoint: {file: sha256}}"""
     quiet: bool = QUIET
     json_: Json = AS_JSON
 

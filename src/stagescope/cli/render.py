@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 LEFT_OUT = ("not reached", "not counted")
 """States of events that `stages` lists only if asked."""
-LONGEST_STAGE = 20
-"""Letters of the name of a stage in a line: the evidence beside it needs the room."""
 MANY_HEADS = 32
 """Heads from which on those without a name are counted instead of listed."""
 
@@ -72,7 +70,7 @@ def print_stages(found: Stages, whole: bool = False) -> None:
     if left:
         show(Text(f"not reached: {', '.join(left)} (--all lists them with reasons)", style="yellow"))
     stages = new_table("stage", "from", "to", "evidence")
-    stages.columns[0].max_width = LONGEST_STAGE
+    stages.columns[0].max_width = 20  # the evidence needs the room
     aside = [stage for stage in found if stage.aside]
     for stage in found if len(aside) <= MANY_HEADS else [stage for stage in found if not stage.aside]:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
@@ -192,25 +190,25 @@ def print_text(found: Any) -> None:
 
 def print_path(scale: float, seed: int, path: "SaddlePath") -> None:
     """A saddle path: events with their intervals, legs, and what is not predicted."""
-    by = "; times are those of the flow" if path.by == "flow" else ""
-    show(Text(f"start scale {scale:g}, seed {seed}{by}", style="bold"))
+    by_flow, settled = path.by == "flow", any(leg.rates for leg in path.legs)
+    show(Text(f"start scale {scale:g}, seed {seed}{'; times are those of the flow' if by_flow else ''}", style="bold"))
     events = new_table("event", "t", "interval")
     for name in path.sequence:
         event = path.events[name]
         events.add_row(Text(name, style="bold"), f"{event.t:.6g}", f"{event.low:.6g} to {event.high:.6g}")
-    settled = any(leg.rates for leg in path.legs)
-    by_flow = path.by == "flow"
-    theory = () if by_flow else ("rate", *(["at the point"] if settled else []))
-    legs = new_table("leg", "from", "to", "loss", *(() if by_flow else ["state"]), "opens", *theory)
+    heads = ["leg", "from", "to", "loss", "opens"]
+    if not by_flow:
+        heads = [*heads[:-1], "state", "opens", "rate", *["at the point"] * settled]
+    legs = new_table(*heads)
     legs.collapse_padding = True
     for column in legs.columns[4:6]:
         column.no_wrap = True
     for leg in path.legs:
         stop = "end" if leg.t_out is None else f"{leg.t_out:.5g}"
-        row = [leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", *([] if by_flow else [leg.state]), leg.opens or ""]
+        row = [leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", leg.opens or ""]
         if not by_flow:
-            row.append("" if leg.local_rate is None else f"{leg.local_rate:.4g}")
-            row += [" ".join(f"{rate:.4g}" for rate in leg.rates[:1])] if settled else []
+            rates = "" if leg.local_rate is None else f"{leg.local_rate:.4g}", " ".join(f"{rate:.4g}" for rate in leg.rates[:1])
+            row = [*row[:-1], leg.state, *row[-1:], *rates[: 1 + settled]]
         legs.add_row(*row)
     for table in (events, legs):
         if table.row_count:
@@ -341,22 +339,15 @@ LAYOUTS = {
 
 def print_corpus(found: dict[str, Any], about: Iterable[Any]) -> None:
     """Counts of a text, then what papers predict for it."""
-    console = Console()
-    _counts(console, found)
-    for item in about:
-        console.print(item)
-
-
-def _counts(console: Console, found: dict[str, Any]) -> None:
-    about = found["corpus"]
-    how = f"{TOKENS[about['tokens']]}; {LAYOUTS[about['layout']]}"
-    console.print(Text.assemble((printable(about["source"]), "bold"), f": {how}"))
-    console.print(Text(f"sha256 {about['sha256']}", style="dim"))
-    unit = "words and marks, before they are cut" if about["tokens"] == "bpe" else "tokens"
+    console, text = Console(), found["corpus"]
+    how = f"{TOKENS[text['tokens']]}; {LAYOUTS[text['layout']]}"
+    console.print(Text.assemble((printable(text["source"]), "bold"), f": {how}"))
+    console.print(Text(f"sha256 {text['sha256']}", style="dim"))
+    unit = "words and marks, before they are cut" if text["tokens"] == "bpe" else "tokens"
     for name, part in found["parts"].items():
         documents = f" in {part['documents']:,} documents" if part["documents"] > 1 else ""
         console.print(f"{name:<6} {part['tokens']:>12,} {unit}{documents}", highlight=False)
-    types = "different ones" if about["tokens"] == "bpe" else "types"
+    types = "different ones" if text["tokens"] == "bpe" else "types"
     kept = f"{found['types']:,} {types}, vocabulary {found['vocabulary']:,}"
     split = f"{found['train_tokens']:,} tokens to train on, {found['held_out_tokens']:,} held out"
     console.print(f"{kept}; {split}", highlight=False)
@@ -364,6 +355,8 @@ def _counts(console: Console, found: dict[str, Any]) -> None:
     console.print(Text("\n".join(_lines("most frequent:", words, console.width))))
     nats = ", ".join(f"{name} {value:.3f}" for name, value in found["entropy"].items())
     console.print(Text(f"entropy in nats: {nats}"))
+    for item in about:
+        console.print(item)
 
 
 def _lines(first: str, words: list[str], width: int) -> list[str]:

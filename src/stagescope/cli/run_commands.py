@@ -4,14 +4,13 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
 
+from stagescope.caches import say
 from stagescope.cli.command import (
     AS_JSON,
     NO_SUMMARY,
@@ -20,19 +19,20 @@ from stagescope.cli.command import (
     OWN_OBJECTIVE,
     PRESET,
     QUIET,
-    Arguments,
     Command,
     Json,
     OwnObjective,
     RunFolder,
+    StudyFlags,
     answer,
     info,
+    named_values,
     objective,
     outcome,
     print_json,
     print_notes,
 )
-from stagescope.errors import InputError, NotARun, message, printable
+from stagescope.errors import InputError, NotARun, first_names, message, printable
 from stagescope.papers.registry import study
 
 if TYPE_CHECKING:
@@ -42,22 +42,21 @@ if TYPE_CHECKING:
     from stagescope.runs.run import Run as StoredRun
 
 
-class RunFlags(Arguments):
+class RunFlags(StudyFlags):
     """What every study's run understands besides its own options."""
 
-    study_name: ClassVar[str] = ""
-
-    out: Annotated[Path, OUT] = Field(description="folder of the new run")
+    out: Annotated[Path, OUT]
+    """folder of the new run"""
     preset: str | None = PRESET
-    config: Path | None = Field(
-        None, description="a run configuration (JSON), such as the page of `stagescope play` saves; options given override it"
-    )
-    seed: int = Field(0, description="seed of the initial parameters and of all draws")
+    config: Path | None = None
+    """a run configuration (JSON), such as the page of `stagescope play` saves; options given override it"""
+    seed: int = 0
+    """seed of the initial parameters and of all draws"""
     overwrite: bool = OVERWRITE
-    resume_or_start: bool = Field(
-        False, description="continue the run of these settings in --out, start it where there is none, leave it if it is done"
-    )
-    checksum: bool = Field(False, description="a CRC32C at the end of every chunk, so that other Zarr readers see damage too")
+    resume_or_start: bool = False
+    """continue the run of these settings in --out, start it where there is none, leave it if it is done"""
+    checksum: bool = False
+    """a CRC32C at the end of every chunk, so that other Zarr readers see damage too"""
     quiet: bool = NO_SUMMARY
     json_: Json = AS_JSON
 
@@ -71,15 +70,12 @@ class Run(Command):
     def run(self) -> int:
         flags: RunFlags = self.study
         found = study(flags.study_name)
-        options = {name: getattr(flags, name) for name in found.options.model_fields}
-        chosen = found.configured(None, **options)
+        chosen = found.configured(None, **flags.options_of(found))
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
             if flags.checksum and os.path.lexists(flags.out):
-                print(
-                    "note: --checksum is for a run that starts; one that is there keeps its chunks as they are", file=sys.stderr
-                )
+                print_notes(["--checksum is for a run that starts; one that is there keeps its chunks as they are"], sys.stderr)
             if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
         given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
@@ -98,7 +94,9 @@ class Resume(Command):
     def run(self) -> int:
         from stagescope.papers.rebuild import resume
 
-        with _notes_to_stderr():
+        with warnings.catch_warnings():  # those of a run that goes on elsewhere, as plain lines
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = lambda message, *_, **__: print_notes([str(message)], sys.stderr)
             made = resume(self.folder, objective(self.objective), progress=self.progress)
         return report_run(made, self.quiet, self.json_)
 
@@ -107,11 +105,8 @@ class Verify(Command):
     """Check every stored byte of runs, or every row of sweeps; with --replay, that the law of a run makes its frames."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...", help="runs or sweeps")]
-    replay: bool = Field(
-        False,
-        description="also follow the law of each run from its first frame; it must pass through all frames, and takes"
-        " about as long as the run did",
-    )
+    replay: bool = False
+    """also follow the law of each run from its first frame; it must pass through all frames; takes as long as the run did"""
     objective: OwnObjective = OWN_OBJECTIVE
     json_: Json = AS_JSON
 
@@ -121,10 +116,20 @@ class Verify(Command):
         found = [_verified(folder, alone=len(self.folders) == 1) for folder in self.folders]
         law = objective(self.objective)
         for each in found if self.replay else ():
-            if each["intact"] and "run" in each:
-                _replayed(each, law)
-            elif each["intact"]:
-                each["problems"], each["intact"] = [f"{each['sweep']}: --replay is for runs; leave it out for a sweep"], False
+            if not each["intact"]:
+                continue
+            problem = "--replay is for runs; leave it out for a sweep"
+            if "run" in each:  # whether its law passes through every frame
+                from stagescope.papers.rebuild import verify_replay
+
+                try:
+                    test = verify_replay(each["run"], law)
+                    each["replay"] = test.json()
+                    problem = "" if test.passes else test.sentence
+                except InputError as error:
+                    problem = str(error)
+            if problem:
+                each["problems"], each["intact"] = [f"{each.get('run') or each['sweep']}: {problem}"], False
         if self.json_:
             print_json(found[0] if len(found) == 1 else found)
         for each in () if self.json_ else found:
@@ -156,20 +161,6 @@ def _verified(folder: Path, alone: bool) -> dict[str, Any]:
     return {"sweep" if swept else "run": str(folder), "intact": not problems, "problems": problems}
 
 
-def _replayed(each: dict[str, Any], law: Any) -> None:
-    """Add to what `verify` found in a folder whether its law passes through every frame; a run that has none is a problem."""
-    from stagescope.papers.rebuild import verify_replay
-
-    try:
-        test = verify_replay(each["run"], law)
-    except InputError as error:
-        each["problems"], each["intact"] = [f"{each['run']}: {error}"], False
-        return
-    each["replay"] = test.json()
-    if not test.passes:
-        each["problems"], each["intact"] = [f"{each['run']}: {test.sentence}"], False
-
-
 class Info(Command):
     """What a run is and how it ended."""
 
@@ -191,11 +182,12 @@ class Export(Command):
         description="csv, parquet: one row a frame, series; npz: all arrays; netcdf: all, named axes; jsonl: scalars, one object"
         " a frame, as W&B has them; tensorboard: scalars, a log directory"
     )
-    derived: bool = Field(False, description="also what the views of the run show, as columns or arrays")
-    out: Annotated[Path | None, OUT] = Field(
-        None, description="file to write, for tensorboard a folder; default: the run's name with the format's suffix"
-    )
-    overwrite: bool = Field(False, description="replace an existing file")
+    derived: bool = False
+    """also what the views of the run show, as columns or arrays"""
+    out: Annotated[Path | None, OUT] = None
+    """file to write, for tensorboard a folder; default: the run's name with the format's suffix"""
+    overwrite: bool = False
+    """replace an existing file"""
 
     def run(self) -> int:
         from stagescope.runs.export import SUFFIX, export
@@ -209,8 +201,7 @@ class Export(Command):
         notes: list[str] = []
         chosen: Any = {"derived": self.derived, "overwrite": self.overwrite}
         print(exporting.export(self.folder, self.to, self.out, **chosen, said=notes.append))
-        for note in notes:
-            print(printable(f"note: {note}"), file=sys.stderr)
+        print_notes(notes, sys.stderr)
         return 0
 
 
@@ -253,15 +244,6 @@ def _go_on(there: "Manifest", folder: Path, quiet: bool, as_json: bool) -> int:
     return report_run(made, quiet or not as_json, as_json)
 
 
-@contextmanager
-def _notes_to_stderr() -> Iterator[None]:
-    """Warnings of a run that goes on elsewhere, as plain lines."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
-        yield
-
-
 def report_run(made: Any, quiet: bool, as_json: bool) -> int:
     """Say how a run ended; the exit code of its command."""
     if as_json:
@@ -269,7 +251,7 @@ def report_run(made: Any, quiet: bool, as_json: bool) -> int:
     elif not quiet:
         print(outcome(made))
     if not made.done:
-        print(printable(f"stagescope: {made.status}: {made.reason}"), file=sys.stderr)
+        say(printable(f"{made.status}: {made.reason}"))
     return 0 if made.done else 1
 
 
@@ -277,16 +259,22 @@ class Fork(Command):
     """A new run, bitwise a stored one up to one of its frames; then with other options, frozen blocks, or a push."""
 
     folder: RunFolder
-    at: str = Field(description="where: t=120, step=4000 or frame=17; between two frames it is the first")
-    out: Annotated[Path, OUT] = Field(description="folder of the new run")
-    until: float | None = Field(None, description="end of a flow; default: that of the old run")
-    steps: int | None = Field(None, description="number of all steps, those before the fork too; default: that of the old run")
-    set: tuple[str, ...] = Field(
-        (), description="options of the motion after the fork: lr=.05 momentum=.5 clip=1 optimizer=adam rtol=1e-8 rates.WQ=2"
-    )
-    freeze: tuple[str, ...] = Field((), description="blocks of parameters that stay as they are at the fork")
-    perturb: float | None = Field(None, description="how far to push the parameters at the fork: a distance")
-    along: int = Field(1, description="direction of the push: 1 grows fastest there, 2 comes next")
+    at: str
+    """where: t=120, step=4000 or frame=17; between two frames it is the first"""
+    out: Annotated[Path, OUT]
+    """folder of the new run"""
+    until: float | None = None
+    """end of a flow; default: that of the old run"""
+    steps: int | None = None
+    """number of all steps, those before the fork too; default: that of the old run"""
+    set: tuple[str, ...] = ()
+    """options of the motion after the fork: lr=.05 momentum=.5 clip=1 optimizer=adam rtol=1e-8 rates.WQ=2"""
+    freeze: tuple[str, ...] = ()
+    """blocks of parameters that stay as they are at the fork"""
+    perturb: float | None = None
+    """how far to push the parameters at the fork: a distance"""
+    along: int = 1
+    """direction of the push: 1 grows fastest there, 2 comes next"""
     objective: OwnObjective = OWN_OBJECTIVE
     overwrite: bool = OVERWRITE
     quiet: bool = NO_SUMMARY
@@ -301,28 +289,17 @@ class Fork(Command):
         chosen: Any = {name: getattr(self, name) for name in names}
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", UserWarning)
-            made = fork(parent, objective(self.objective), changes=_changes(self.set), progress=self.progress, **chosen)
+            made = fork(
+                parent, objective(self.objective), changes=named_values(self.set, "lr=0.05"), progress=self.progress, **chosen
+            )
         notes = [str(each.message) for each in heard if issubclass(each.category, UserWarning)]
         if self.json_:
             print_json({**info(made), "notes": notes, "difference": fork_difference(parent, made).json()})
         else:
-            for note in notes:
-                print(printable(f"note: {note}"), file=sys.stderr)
+            print_notes(notes, sys.stderr)
             if not self.quiet:
                 print(printable(str(fork_difference(parent, made))), outcome(made), sep="\n")
         return report_run(made, quiet=True, as_json=False)
-
-
-def _changes(given: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for word in given:
-        name, equal, value = word.partition("=")
-        if not (name and equal and value):
-            raise InputError(f"--set {word} names no value; write it as lr=0.05")
-        if name in found:
-            raise InputError(f"--set gives {name} twice; give it once")
-        found[name] = value
-    return found
 
 
 class Import(Command):
@@ -333,19 +310,20 @@ class Import(Command):
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    out: Annotated[Path, OUT] = Field(description="folder of the new run")
-    probe: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = Field(
-        None, description="checkpoints: a text to look at the model on, or @FILE; a .npy or .json FILE holds token ids"
-    )
-    model: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FACTORY")] = Field(
-        None, description="checkpoints: a function of a Python module that makes the model"
-    )
-    tokenizer: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = Field(None, description="checkpoints: a tokenizer.json")
-    run_: Annotated[str | None, tyro.conf.arg(name="run")] = Field(
-        None, description="logs: which run, where there are several below the folder: its path from there"
-    )
-    loss: str | None = Field(None, description="logs: the tag that is the loss; default: the one called so, held-out first")
-    tags: str = Field("*", description="logs: pattern of the tags to read, such as 'train/*'")
+    out: Annotated[Path, OUT]
+    """folder of the new run"""
+    probe: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
+    """checkpoints: a text to look at the model on, or @FILE; a .npy or .json FILE holds token ids"""
+    model: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FACTORY")] = None
+    """checkpoints: a function of a Python module that makes the model"""
+    tokenizer: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """checkpoints: a tokenizer.json"""
+    run_: Annotated[str | None, tyro.conf.arg(name="run")] = None
+    """logs: which run, where there are several below the folder: its path from there"""
+    loss: str | None = None
+    """logs: the tag that is the loss; default: the one called so, held-out first"""
+    tags: str = "*"
+    """logs: pattern of the tags to read, such as 'train/*'"""
     overwrite: bool = OVERWRITE
     quiet: bool = QUIET
     json_: Json = AS_JSON
@@ -366,9 +344,8 @@ class Import(Command):
             # What was read, what to know of it, and what to do next.
             source: dict[str, Any] = made.spec["source"]
             curves = [name for name in made.series if name != made.clock]
-            shown = ", ".join(curves[:8]) + (f" and {len(curves) - 8:,} more" if len(curves) > 8 else "")
-            frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'}"
-            print(printable(f"{frames} to {made.clock} = {made.time[-1]:.6g}; {len(curves):,} curves: {shown}"))
+            frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'} to {made.clock} = {made.time[-1]:.6g}"
+            print(printable(f"{frames}; {len(curves):,} curves: {first_names(curves, 8)}"))
             print_notes(source.get("notes", ()))
             print(f"next: stagescope stages {made.path}  |  stagescope report {made.path}")
         return 0

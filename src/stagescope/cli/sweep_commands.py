@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from pydantic import Field
@@ -12,15 +12,16 @@ from stagescope.cli.command import (
     NO_SUMMARY,
     OUT,
     OWN_CLAIMS,
-    Arguments,
     Command,
     Json,
     OwnClaims,
+    StudyFlags,
+    named_values,
     open_page,
     print_json,
     print_notes,
 )
-from stagescope.errors import InputError, printable
+from stagescope.errors import printable
 from stagescope.options import field_name
 from stagescope.papers.registry import study
 
@@ -30,35 +31,43 @@ if TYPE_CHECKING:
 SweepFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SWEEP")]
 
 
-class SweepFlags(Arguments):
+class SweepFlags(StudyFlags):
     """What a sweep of any study understands besides the study's options, which stay fixed."""
 
-    study_name: ClassVar[str] = ""
-
-    out: Annotated[Path, OUT] = Field(description="folder of the sweep; a call with the same folder continues and extends it")
-    preset: str | None = Field(None, description="named sweep, or named settings of the study; options given here override them")
-    grid: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUES")] = Field(
-        (), description="a swept option: a,b,c or lo:hi:n or lo:hi:n:log; elements of a list are pi.0; give it once per option"
-    )
-    table: Path | None = Field(None, description="CSV file with a column for each swept option, and maybe seed; one point a line")
-    seeds: str | None = Field(None, description="how many (5 means 0 to 4), or which: 3,7,11; default: 1")
+    out: Annotated[Path, OUT]
+    """folder of the sweep; a call with the same folder continues and extends it"""
+    preset: str | None = None
+    """named sweep, or named settings of the study; options given here override them"""
+    grid: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUES")] = ()
+    """a swept option: a,b,c or lo:hi:n or lo:hi:n:log; elements of a list are pi.0; give it once per option"""
+    table: Path | None = None
+    """CSV file with a column for each swept option, and maybe seed; one point a line"""
+    seeds: str | None = None
+    """how many (5 means 0 to 4), or which: 3,7,11; default: 1"""
     measure: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME...")] = Field(
         None,
         description="what a row holds: events, verdicts (several times as long), numbers, or a measure of the study's own "
         "(see `stagescope list STUDY`); default: events numbers",
     )
     claims: OwnClaims = OWN_CLAIMS
-    refine: int = Field(0, description="rounds that add points only where neighbouring cells differ")
-    refine_by: str | None = Field(None, description="column in which they differ; default: which events occurred, and verdicts")
-    workers: int | None = Field(None, description="processes on this machine; default: one per core")
-    scheduler: str | None = Field(None, description="address of a running Dask scheduler to use instead, tcp://HOST:8786")
-    timeout: float | None = Field(
-        None, description="seconds after which a point is given up; a worker's first point has 30 more, to import and compile"
-    )
-    keep_runs: bool = Field(False, description="store every run whole, in runs/ of the folder")
-    retry_failed: bool = Field(False, description="compute points again that failed, diverged or timed out")
-    remeasure: bool = Field(False, description="compute points again whose claims, or their rules, have changed since")
-    yes: bool = Field(False, description="more than a million points are meant")
+    refine: int = 0
+    """rounds that add points only where neighbouring cells differ"""
+    refine_by: str | None = None
+    """column in which they differ; default: which events occurred, and verdicts"""
+    workers: int | None = None
+    """processes on this machine; default: one per core"""
+    scheduler: str | None = None
+    """address of a running Dask scheduler to use instead, tcp://HOST:8786"""
+    timeout: float | None = None
+    """seconds after which a point is given up; a worker's first point has 30 more, to import and compile"""
+    keep_runs: bool = False
+    """store every run whole, in runs/ of the folder"""
+    retry_failed: bool = False
+    """compute points again that failed, diverged or timed out"""
+    remeasure: bool = False
+    """compute points again whose claims, or their rules, have changed since"""
+    yes: bool = False
+    """more than a million points are meant"""
     quiet: bool = NO_SUMMARY
     json_: Json = AS_JSON
 
@@ -73,14 +82,26 @@ class Sweep(Command):
 
         flags: SweepFlags = self.study
         fields = type(flags).model_fields
-        own = {name: getattr(flags, name) for name in study(flags.study_name).options.model_fields}
+        own = flags.options_of(study(flags.study_name))
         options = {name: value for name, value in own.items() if value != fields[name].default}
         names = ("out", "table", "seeds", "measure", "claims", "refine", "refine_by", "workers", "scheduler")
         names += ("timeout", "keep_runs", "retry_failed", "remeasure", "yes")
         given = {name: getattr(flags, name) for name in names}
         made = sweep(flags.study_name, flags.preset, grid=_grids(flags.grid), progress=flags.progress, **given, **options)
         if flags.json_:
-            print_json(_facts(made))
+            facts = {
+                "sweep": str(made.folder),
+                "study": made.plan.study,
+                "axes": {axis.name: len(axis.values) for axis in made.axes},
+                "cells": len(made.cells),
+                "rows": len(made),
+                "failed": [{name: row[name] for name in ("at", "seed", "status", "reason")} for row in made.failed],
+                "damaged": list(made.damaged),
+                "renewed": made.renewed,
+                "seconds": sum(row.get("seconds") or 0.0 for row in made.rows),
+                "table": str(made.folder / "table.csv"),
+            }
+            print_json(facts)
         elif not flags.quiet:
             _print_outcome(made)
         return 1 if made.rows and len(made.failed) == len(made) else 0
@@ -90,21 +111,27 @@ class Diagram(Command):
     """Draw a column of a sweep over one or two of its axes: figure (PDF, SVG, PNG, numbers as JSON) and interactive page."""
 
     folder: SweepFolder
-    x: str = Field(description="axis across")
-    y: str | None = Field(None, description="axis upwards; without it a curve is drawn")
+    x: str
+    """axis across"""
+    y: str | None = None
+    """axis upwards; without it a curve is drawn"""
     color: str | None = Field(
         None,
         description="column that is shown: an event, 'predicted E2' (from each start, without its run), a claim by its tag, a "
         "number, stages; default: that of a named sweep, else last stage, else status",
     )
-    at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = Field(
-        (), description="values of other axes; those not named give a panel for each of their values"
-    )
-    boundary: str | None = Field(None, description="line of theory over the two axes: stall of focus-dilution")
-    out: Annotated[Path | None, OUT] = Field(None, description="folder for the figure; default: diagrams in the sweep's folder")
-    page: Path | None = Field(None, description="file of the page; default: diagram.html beside the figure")
-    open: bool = Field(False, description="show the page in the browser")
-    quiet: bool = Field(False, description="print the paths alone")
+    at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = ()
+    """values of other axes; those not named give a panel for each of their values"""
+    boundary: str | None = None
+    """line of theory over the two axes: stall of focus-dilution"""
+    out: Annotated[Path | None, OUT] = None
+    """folder for the figure; default: diagrams in the sweep's folder"""
+    page: Path | None = None
+    """file of the page; default: diagram.html beside the figure"""
+    open: bool = False
+    """show the page in the browser"""
+    quiet: bool = False
+    """print the paths alone"""
 
     def run(self) -> int:
         from stagescope.diagrams.diagram import diagram
@@ -123,32 +150,9 @@ class Diagram(Command):
 
 
 def _grids(words: tuple[str, ...]) -> dict[str, str]:
-    """`pi.0=.3,.4` as name and values."""
-    found: dict[str, str] = {}
-    for word in words:
-        name, equals, values = word.partition("=")
-        name = field_name(name)
-        if not equals or not name:
-            raise InputError(f"{word!r} has no name; write NAME=VALUES, such as pi.0=.3,.4 or persistence=.1:.9:9")
-        if name in found:
-            raise InputError(f"{name} is given twice; give it once, with all its values")
-        found[name] = values
-    return found
-
-
-def _facts(made: "Table") -> dict[str, Any]:
-    return {
-        "sweep": str(made.folder),
-        "study": made.plan.study,
-        "axes": {axis.name: len(axis.values) for axis in made.axes},
-        "cells": len(made.cells),
-        "rows": len(made),
-        "failed": [{name: row[name] for name in ("at", "seed", "status", "reason")} for row in made.failed],
-        "damaged": list(made.damaged),
-        "renewed": made.renewed,
-        "seconds": sum(row.get("seconds") or 0.0 for row in made.rows),
-        "table": str(made.folder / "table.csv"),
-    }
+    """`pi.0=.3,.4` as name and values; names as Python spells them."""
+    spelled = (f"{field_name(name)}={values}" for name, _, values in (word.partition("=") for word in words))
+    return named_values(spelled, "pi.0=.3,.4 or persistence=.1:.9:9")
 
 
 def _print_outcome(made: "Table") -> None:

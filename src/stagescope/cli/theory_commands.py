@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
-from pydantic import Field
 
-from stagescope.cli.command import AS_JSON, OUT, PRESET, Arguments, Command, Json, print_json
+from stagescope.cli.command import AS_JSON, OUT, PRESET, Command, Json, StudyFlags, print_json
 from stagescope.errors import InputError, message
 from stagescope.papers.registry import studies, study
 
@@ -19,24 +18,22 @@ MOTION = ("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "we
 """Options of a study that say how a run moves and is recorded."""
 
 
-class PredictFlags(Arguments):
+class PredictFlags(StudyFlags):
     """What every prediction understands besides the study's options. Of the motion and of records only --until has an effect."""
 
-    study_name: ClassVar[str] = ""
     unused: ClassVar[tuple[str, ...]] = tuple(name for name in MOTION if name != "until")
 
     preset: str | None = PRESET
-    init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = Field(
-        (), description="standard deviations of the initial parameters, one prediction each; default: that of the preset"
-    )
-    seed: int = Field(0, description="seed of the start, as of `stagescope run`")
-    seeds: int = Field(1, description="how many starts are drawn, with this seed and the next ones")
-    path: bool = Field(
-        False, description="the saddle path to its end, in place of the flow up to --until: why events come, and tiny starts"
-    )
-    critical_scale: str | None = Field(
-        None, description="an event: also the start scale below which it does not come, by bisection; takes a minute"
-    )
+    init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = ()
+    """standard deviations of the initial parameters, one prediction each; default: that of the preset"""
+    seed: int = 0
+    """seed of the start, as of `stagescope run`"""
+    seeds: int = 1
+    """how many starts are drawn, with this seed and the next ones"""
+    path: bool = False
+    """the saddle path to its end, in place of the flow up to --until: why events come, and tiny starts"""
+    critical_scale: str | None = None
+    """an event: also the start scale below which it does not come, by bisection; takes a minute"""
     json_: Json = AS_JSON
 
     @property
@@ -118,10 +115,10 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
     from stagescope.fields.field import as_field
 
     found = study(flags.study_name)
-    options = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}
-    given = options | ({} if scale is None else {"init_scale": scale})
-    if scale is None:
-        given.pop("init_scale", None)
+    given = flags.options_of(found)
+    given.pop("init_scale", None)
+    if scale is not None:
+        given["init_scale"] = scale
     chosen = found.configured(flags.preset, **given)
     plan = found.setup(chosen, seed)
     if isinstance(plan.dynamics, Descent) and not isinstance(plan.dynamics.optimizer, GD):
@@ -150,22 +147,22 @@ def _is_flow(found: "Study", preset: str) -> bool:
     return True
 
 
-class ContinueFlags(Arguments):
+class ContinueFlags(StudyFlags):
     """What every branch understands besides the study's options. Options of starts, motion and records have no effect."""
 
-    study_name: ClassVar[str] = ""
     unused: ClassVar[tuple[str, ...]] = (*MOTION, "init_scale", *(f"init_scale_{block}" for block in ("w0", "w1", "wq", "wk")))
 
-    rung: str = Field(description="which critical point: r,rq, such as 1,1 with one embedding and one attention direction")
-    over: str = Field(
-        description="option that is varied, from its own value: persistence, scale, pi.0; with --pi0 also pi0, delta"
-    )
+    rung: str
+    """which critical point: r,rq, such as 1,1 with one embedding and one attention direction"""
+    over: str
+    """option that is varied, from its own value: persistence, scale, pi.0; with --pi0 also pi0, delta"""
     preset: str | None = PRESET
-    from_: Annotated[float | None, tyro.conf.arg(name="from")] = Field(
-        None, description="where the branch ends below; default: a quarter of the option's value, as far as it is allowed"
-    )
-    to: float | None = Field(None, description="where it ends above; default: four times the option's value")
-    out: Annotated[Path | None, OUT] = Field(None, description="bifurcation diagram: a file .svg, .png, .pdf or .html")
+    from_: Annotated[float | None, tyro.conf.arg(name="from")] = None
+    """where the branch ends below; default: a quarter of the option's value, as far as it is allowed"""
+    to: float | None = None
+    """where it ends above; default: four times the option's value"""
+    out: Annotated[Path | None, OUT] = None
+    """bifurcation diagram: a file .svg, .png, .pdf or .html"""
     json_: Json = AS_JSON
 
 
@@ -189,10 +186,9 @@ class Continue(Command):
         if all(kind.rung is None for kind in found.kinds):
             have = ", ".join(with_rungs())
             raise InputError(f"{found.name} has no small models whose critical points could be followed; {have} has")
-        given = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}
         preset = {name: value for name, value in found.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
-        fields = found.options.model_fields
-        chosen = found.configured(**{**preset, **{name: value for name, value in given.items() if value != fields[name].default}})
+        fields, own = found.options.model_fields, flags.options_of(found)
+        chosen = found.configured(**{**preset, **{name: value for name, value in own.items() if value != fields[name].default}})
         family = option_family(found, chosen, flags.over)
         over, branch = family.name, continue_point(family, family.value, rung=rung, low=flags.from_, high=flags.to)
         if flags.out is not None:

@@ -1,11 +1,13 @@
 """Corpora known by name: where they are looked for, which files they have, and what must be in them."""
 
 import difflib
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stagescope.corpora import hub as corpus_hub
 from stagescope.corpora.files import Layout
@@ -39,52 +41,14 @@ class Known:
     hub: tuple[str, str | None] | None = None
 
 
-_WIKITEXT = "the word-level files of WikiText, one paragraph a line"
-KNOWN: dict[str, Known] = {
-    TOPICS: Known("lower", "separated", (), "it is part of CPython, as pydoc_data.topics"),
-    "wikitext-2": Known(
-        tokens="word",
-        layout="text",
-        editions=(
-            {
-                "train": Part("train.txt", "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f", 2_088_628),
-                "valid": Part("valid.txt", "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8", 217_646),
-                "test": Part("test.txt", "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0", 245_569),
-            },
-        ),
-        holds=_WIKITEXT,
-        hub=("Salesforce/wikitext", "wikitext-2-v1"),
-    ),
-    "wikitext-103": Known(
-        tokens="word",
-        layout="text",
-        editions=(
-            {
-                "train": Part("train.txt", None, 103_227_021),
-                "valid": Part("valid.txt", None, 217_646),
-                "test": Part("test.txt", None, 245_569),
-            },
-        ),
-        holds=_WIKITEXT,
-        hub=("Salesforce/wikitext", "wikitext-103-v1"),
-    ),
-    "tinystories": Known(
-        tokens="lower",
-        layout="separated",
-        editions=(
-            {"train": Part("stories.txt", "4e7c66906e51c940407e5c5b044a0ca7995cfa65a9b828105da354f13aca7cc5", 2_007_865, 10_270)},
-            {"train": Part("train.txt"), "valid": Part("valid.txt")},
-        ),
-        holds="stories separated by <|endoftext|>",
-        hub=("roneneldan/TinyStories", None),
-    ),
-    "tiny-shakespeare": Known(
-        tokens="lower",
-        layout="text",
-        editions=({"train": Part("input.txt", "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed")},),
-        holds="the plays as one plain text",
-    ),
-}
+def _known(holds: str, editions: list[dict[str, list[Any]]], **facts: Any) -> Known:
+    """A corpus as known.json has it: of each file of an edition the checksum, tokens and documents that are known."""
+    return Known(
+        holds=holds, editions=tuple({part: Part(*item) for part, item in edition.items()} for edition in editions), **facts
+    )
+
+
+KNOWN = {name: _known(**facts) for name, facts in json.loads(Path(__file__).with_suffix(".json").read_bytes()).items()}
 
 
 def cache_folder() -> Path:

@@ -31,7 +31,12 @@ def read_text(source: str, tokens: Tokens, layout: Layout, progress: Progress | 
     state = tuple((part, path, path.stat().st_mtime_ns, path.stat().st_size) for part, path in paths.items())
     name = (source, tokens, layout, state)
     if name not in _kept:
-        found = _read_parts(source, paths, tokens, layout, progress or Progress()) if paths else _read_topics(tokens)
+        if paths:
+            found = _read_parts(source, paths, tokens, layout, progress or Progress())
+        else:
+            texts, reader = topics(), Reader(tokens)
+            stream = reader.stream([texts], marked=True)
+            found = RawText(reader.types, {"train": stream}, hashlib.sha256("\0".join(texts).encode()).hexdigest())
         while len(_kept) >= 3:  # texts that stay in memory, so that a run and its reading share one pass over the files
             _kept.pop(next(iter(_kept)))
         _kept[name] = found
@@ -127,9 +132,3 @@ def topics() -> list[str]:
     from pydoc_data.topics import topics as found
 
     return [found[name] for name in sorted(found)]
-
-
-def _read_topics(tokens: Tokens) -> RawText:
-    texts, reader = topics(), Reader(tokens)
-    stream = reader.stream([texts], marked=True)
-    return RawText(reader.types, {"train": stream}, hashlib.sha256("\0".join(texts).encode()).hexdigest())

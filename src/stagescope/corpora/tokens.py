@@ -84,14 +84,11 @@ class Reader:
                     ends.append(total + len(words))
             parts.append(np.fromiter(map(number, words), np.int32, len(words)))
             total += len(words)
-        return Stream(_joined(parts, total), np.array(ends if marked else [total], dtype=np.int64))
-
-
-def _joined(parts: list[np.ndarray], total: int) -> np.ndarray:
-    """One array of all parts, each let go once it is copied: never are there two copies of a text."""
-    whole = np.empty(total, dtype=np.int32)
-    while parts:
-        part = parts.pop()
-        whole[total - len(part) : total] = part
-        total -= len(part)
-    return whole
+        ends = np.array(ends if marked else [total], dtype=np.int64)
+        # one array of all parts, each let go once it is copied: never are there two copies of a text
+        whole = np.empty(total, dtype=np.int32)
+        while parts:
+            part = parts.pop()
+            whole[total - len(part) : total] = part
+            total -= len(part)
+        return Stream(whole, ends)

@@ -86,10 +86,6 @@ def mark_text(value: float) -> str:
     return rf"${lead}10^{{{int(power)}}}$"
 
 
-ALONE = 0.5
-"""Half the width of the only value of an axis: of a category, of a zero, or as a share of a tenth of a number."""
-ALONE_LOG = 0.15
-"""The same on a logarithmic axis, in decades."""
 CLOSE, UNEVEN = 0.05, 3.0
 """Values are drawn at equal distances if a gap is below the share CLOSE of the axis and another is UNEVEN times as large."""
 
@@ -157,8 +153,9 @@ class Ruler:
         """Where the outermost cells end, half a step beyond the first and the last value."""
         places = [self.place(value) for value in self.scale.values]
         if len(places) == 1 or self.scale.kind == "categorical":
-            half = ALONE_LOG if self.log else ALONE
-            half *= (0.2 * abs(places[0]) or 1.0) if self.scale.kind in ("linear", "integer") else 1.0
+            # half the width of the only value: of a category or a zero, a tenth of a number, or .15 decades
+            number = self.scale.kind in ("linear", "integer")
+            half = 0.15 if self.log else (number and 0.1 * abs(places[0])) or 0.5
             return places[0] - half, places[-1] + half
         return places[0] - (places[1] - places[0]) / 2, places[-1] + (places[-1] - places[-2]) / 2
 
@@ -188,7 +185,7 @@ def _parts(ruler: Ruler, low: Any, high: Any) -> list[tuple[Any, float, float]]:
     first, last = ruler.reach
     if low == high:
         at = ruler.place(low)
-        return [(low, at - ALONE, at + ALONE)] if ruler.scale.kind == "categorical" else [(low, first, last)]
+        return [(low, at - 0.5, at + 0.5)] if ruler.scale.kind == "categorical" else [(low, first, last)]
     start = first if low == ruler.scale.values[0] else ruler.place(low)
     stop = last if high == ruler.scale.values[-1] else ruler.place(high)
     middle = (ruler.place(low) + ruler.place(high)) / 2

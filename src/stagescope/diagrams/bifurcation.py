@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import stagescope
 from stagescope.errors import InputError
 from stagescope.landscape.continuation import Branch, BranchPoint, Crossing
 from stagescope.reporting.bundle import viewer_style
-from stagescope.reporting.page import GENERATOR, policy
+from stagescope.reporting.page import head as page_head
 from stagescope.reporting.report import html_target
 from stagescope.runs.files import publish, store_errors
 from stagescope.views.figure import COLORS, FORMATS, check_replaceable, pictures
@@ -105,14 +104,10 @@ def _mark(panels: Sequence["Axes"], names: Sequence[str], points: Sequence[Branc
             axes.axvline(crossing.value, color=colour, lw=0.8, alpha=0.6, zorder=1)
     values = [point.value for point in points]
     left = crossing.value > min(values) + 0.75 * (max(values) - min(values))
-    place = {
-        "xytext": (-4 if left else 4, -2 - 11 * (row % 3)),
-        "textcoords": "offset points",
-        "ha": "right" if left else "left",
-        "va": "top",
-    }
+    place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "top"}
+    place |= {"xytext": (-4 if left else 4, -2 - 11 * (row % 3)), "ha": "right" if left else "left"}
     text, at = f"{crossing.kind} {crossing.value:.4g}", (crossing.value, 1.0)
-    panels[0].annotate(text, at, xycoords=("data", "axes fraction"), fontsize=8, color=colour, **place)  # type: ignore[arg-type]
+    panels[0].annotate(text, at, fontsize=8, color=colour, **place)
 
 
 def _rate_panel(axes: "Axes", points: Sequence[BranchPoint], parts: Parts) -> None:
@@ -124,14 +119,8 @@ def _rate_panel(axes: "Axes", points: Sequence[BranchPoint], parts: Parts) -> No
     axes.set_ylabel("rates of what opens" if points[0].openings else "rates that grow")
     axes.set_ylim(bottom=0)
     if not any(point.rates for point in points):
-        axes.text(
-            0.5,
-            0.5,
-            "nothing opens" if points[0].openings else "nothing grows",
-            transform=axes.transAxes,
-            ha="center",
-            color=INK,
-        )
+        said = "nothing opens" if points[0].openings else "nothing grows"
+        axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", color=INK)
         axes.set_yticks([])
     if kinds:
         axes.legend(handles=[_handle(KINDS.get(kind, COLORS[0]), kind) for kind in kinds], loc="best")
@@ -198,13 +187,8 @@ def _page(branch: Branch, title: str, over: str, picture: bytes) -> str:
     styles = [viewer_style("style"), PAGE_STYLE]
     image = base64.b64encode(picture).decode()
     parts = [
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy([], styles)}">',
-        f'{GENERATOR} {stagescope.__version__}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">',
-        f"<title>{html.escape(title)}</title>",
-        *(f"<style>{style}</style>" for style in styles),
-        f"</head>\n<body>\n<main>\n<h1>{html.escape(title)} over {html.escape(over)}</h1>",
+        *page_head(title, [], styles, "light"),
+        f"<main>\n<h1>{html.escape(title)} over {html.escape(over)}</h1>",
         f'<p><img alt="loss and rates over {html.escape(over)}" src="data:image/svg+xml;base64,{image}"></p>',
         f"<p>{html.escape(said)}</p>",
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else "<p>No fold, and no rate crosses.</p>",

@@ -8,15 +8,15 @@ is broken there, and its interval open upwards where it has no end.
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stagescope.diagrams.areas import Ruler, ValueScale, areas, mark_text, powers, steps
-from stagescope.diagrams.numbers import EMPTY, OTHER, disagree
-from stagescope.diagrams.texts import AT_START
+from stagescope.diagrams.numbers import AT_START, EMPTY, OTHER, disagree
 from stagescope.reporting.static_draw import plain
+from stagescope.spec import Json
 from stagescope.sweeping.axes import Scale
 from stagescope.sweeping.columns import CLOCKED
 from stagescope.views.figure import CATEGORIES, COLORS, GREY, Numbers, colour_map
@@ -29,16 +29,10 @@ LEFT = "#9b9b9b"
 """Categories that have no colour of their own."""
 START = "#e6a3b3"
 """What was there at the start: on neither map of colours."""
-FOOT = 0.1
-"""Share of the ramp of numbers that is left out: its pale end is the colour of the paper, and of cells that do not exist."""
 FIXED = {"confirmed": CATEGORIES[2], "violated": CATEGORIES[1], "inconclusive": CATEGORIES[4], "not applicable": LEFT}
-LETTER, LINE = 0.072, 0.17
-"""Inches of a letter and of a line beside an axis."""
-LETTERS_PER_INCH = 15.5
-"""Of a legend."""
 
 
-def ruler(axis: Mapping[str, Any]) -> Ruler:
+def ruler(axis: Json) -> Ruler:
     return Ruler(Scale(axis["kind"], tuple(axis["values"])))
 
 
@@ -46,7 +40,7 @@ def all_cells(numbers: Numbers) -> list[dict[str, Any]]:
     return [cell for panel in numbers["panels"] for cell in panel["cells"]]
 
 
-def at_text(values: Mapping[str, Any]) -> str:
+def at_text(values: Json) -> str:
     return plain(", ".join(f"{name} = {word(value)}" for name, value in values.items()), 60)
 
 
@@ -54,9 +48,9 @@ def word(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def folded(text: str, width: int, lines: int = 4) -> str:
-    """In lines of a width; of what is too long the middle is left out, because lists of stages differ in their ends."""
-    room = width * lines
+def folded(text: str, width: int) -> str:
+    """In four lines of a width; of what is too long the middle is left out, because lists of stages differ in their ends."""
+    room = 4 * width
     half = (room - 3) // 2 - width // 4  # lines break at words, so that not all of the room is used
     first, last = text[:half].rpartition(" ")[0] or text[:half], text[-half:].partition(" ")[2] or text[-half:]  # whole words
     whole = text if len(text) <= room - width // 2 else f"{first} … {last}"
@@ -74,23 +68,19 @@ def title(numbers: Numbers, inches: float) -> str:
     free = numbers["panels"][0]["at"] if len(numbers["panels"]) == 1 else {}
     cut = at_text({**numbers["at"], **free})
     width = int(12.5 * inches)  # letters of a title per inch
-    said = [f"{numbers['study']}: {numbers['color']}{_statistic(numbers)}", cut, *numbers["notes"]]
+    counts, known = sorted({cell["rows"] for cell in all_cells(numbers)}), any(cell["known"] for cell in all_cells(numbers))
+    seeds = f"{counts[-1]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    if numbers["kind"] != "word":
+        seeds = f"median of {seeds}"
+    elif known and numbers["y"] is not None:
+        seeds = f"most frequent of {seeds}"
+    statistic = "" if counts[-1] == 1 else f", {seeds}"
+    said = [f"{numbers['study']}: {numbers['color']}{statistic}", cut, *numbers["notes"]]
     return "\n".join(folded(line, width) for line in said if line)
 
 
-def axis_name(axis: Mapping[str, Any]) -> str:
+def axis_name(axis: Json) -> str:
     return plain(axis["name"]) + (" (values at equal distances)" if ruler(axis).ordinal else "")
-
-
-def _statistic(numbers: Numbers) -> str:
-    counts = sorted({cell["rows"] for cell in all_cells(numbers)})
-    if counts[-1] == 1:
-        return ""
-    seeds = f"{counts[-1]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
-    if numbers["kind"] != "word":
-        return f", median of {seeds}"
-    known = any(cell["known"] for cell in all_cells(numbers))
-    return f", most frequent of {seeds}" if known and numbers["y"] is not None else f", {seeds}"
 
 
 class NumberColors:
@@ -99,7 +89,8 @@ class NumberColors:
     def __init__(self, values: Sequence[float]) -> None:
         self.scale = ValueScale(values)
         signed = self.scale.signed
-        self.map = colour_map(signed, 0.0 if signed else FOOT)
+        # without its pale tenth, the colour of the paper and of cells that do not exist
+        self.map = colour_map(signed, 0.0 if signed else 0.1)
 
     def __call__(self, value: float) -> Any:
         return self.map(self.scale.place(value))
@@ -144,7 +135,7 @@ def ticks(axes: "Axes", ruler: Ruler, letter: str, length: float) -> None:
     first, last = ruler.reach
     inches = [(ruler.place(value) - first) / (last - first) * length for value in values]
     turned = letter == "x" and named and max(map(len, texts)) > 6
-    rooms = [LETTER * len(text) + 0.08 if letter == "x" and not turned else LINE for text in texts]
+    rooms = [0.072 * len(text) + 0.08 if letter == "x" and not turned else 0.17 for text in texts]  # inches, of a line .17
     kept: list[int] = []  # labels to write, from the first on, so that none touches the one before
     for i, (place, room) in enumerate(zip(inches, rooms, strict=True)):
         if not kept or place - inches[kept[-1]] >= (room + rooms[kept[-1]]) / 2:
@@ -184,8 +175,9 @@ def draw_maps(numbers: Numbers) -> "Drawing":
     panels = numbers["panels"]
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    size = (5.4, 4.0) if len(panels) == 1 else (1.0 + 2.9 * columns, 0.7 + 2.7 * rows)
-    inside = (4.0, 2.8) if len(panels) == 1 else (2.5, 1.9)
+    size, inside = (1.0 + 2.9 * columns, 0.7 + 2.7 * rows), (2.5, 1.9)
+    if len(panels) == 1:
+        size, inside = (5.4, 4.0), (4.0, 2.8)
     drawing, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained")
     colors = colors_of(numbers)
     x, y = ruler(numbers["x"]), ruler(numbers["y"])
@@ -201,20 +193,21 @@ def draw_maps(numbers: Numbers) -> "Drawing":
         ticks(axes, x, "x", inside[0])
         ticks(axes, y, "y", inside[1])
         axes.set_title(at_text(panel["at"]) if len(panels) > 1 else "")
-    for axes in list(grid.flat)[len(panels) :]:
+    every = list(grid.flat)
+    drawn = every[: len(panels)]
+    for axes in every[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel(axis_name(numbers["y"]))
-    for place, axes in enumerate(grid.flat):
-        if place + columns >= len(panels) and place < len(panels):
-            axes.set_xlabel(axis_name(numbers["x"]))
-            axes.tick_params(labelbottom=True)
-    _keys(drawing, numbers, colors, list(grid.flat)[: len(panels)])
+    for axes in drawn[-columns:]:
+        axes.set_xlabel(axis_name(numbers["x"]))
+        axes.tick_params(labelbottom=True)
+    _keys(drawing, numbers, colors, drawn)
     drawing.suptitle(title(numbers, size[0]), fontsize=9.5, x=0.01, ha="left")
     return drawing
 
 
-def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, colors: Colors) -> None:
+def _map(axes: "Axes", cells: Sequence[Json], x: Ruler, y: Ruler, colors: Colors) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
@@ -223,7 +216,7 @@ def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, c
     plain_patches, shades, hatched = [], [], []
     for cell in cells:
         for rect in found.get((cell["x"], cell["y"]), ()):
-            left, right, bottom, top = x.on_axis(rect.left), x.on_axis(rect.right), y.on_axis(rect.bottom), y.on_axis(rect.top)
+            (left, right), (bottom, top) = map(x.on_axis, rect[:2]), map(y.on_axis, rect[2:])
             patch = Rectangle((left, bottom), right - left, top - bottom)
             if cell["lack"] == "failed":
                 hatched.append(patch)
@@ -246,7 +239,7 @@ def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, c
         spine.set_linewidth(0.6)
 
 
-def shade(cell: Mapping[str, Any], colors: Colors) -> Any:
+def shade(cell: Json, colors: Colors) -> Any:
     """The colour of a cell that did not fail."""
     if cell["lack"] is not None:
         return ABSENT[cell["lack"]]
@@ -257,7 +250,7 @@ def _keys(drawing: "Drawing", numbers: Numbers, colors: Colors, grid: Sequence["
     """The bar of colours or the list of categories, and what hatching, grey and dots mean."""
     from matplotlib.patches import Patch
 
-    width = int(LETTERS_PER_INCH * drawing.get_figwidth()) - 4
+    width = _letters(drawing)
     handles: list[Any] = []
     if isinstance(colors, NameColors):
         shown = present(numbers)
@@ -270,11 +263,22 @@ def _keys(drawing: "Drawing", numbers: Numbers, colors: Colors, grid: Sequence["
             _bar(drawing, numbers, colors, grid)
     handles += _marks(numbers, width)
     if handles:
-        longest = max(max(map(len, handle.get_label().split("\n"))) for handle in handles)
-        columns = max(1, min(len(handles), 4 if len(grid) == 1 else 6, width // (longest + 3)))
-        drawing.legend(handles=handles, loc="outside lower left", ncols=columns, handlelength=1.4, handleheight=1.1)
+        columns = _legend(drawing, handles, 4 if len(grid) == 1 else 6, handlelength=1.4, handleheight=1.1)
         lines = sum(1 + handle.get_label().count("\n") for handle in handles) / columns
         drawing.set_figheight(drawing.get_figheight() + 0.15 * max(0.0, lines - 3))
+
+
+def _letters(drawing: "Drawing") -> int:
+    """Letters in a line of a legend."""
+    return int(15.5 * drawing.get_figwidth()) - 4
+
+
+def _legend(drawing: "Drawing", handles: Sequence[Any], most: int, **looks: float) -> int:
+    """A legend below a drawing; returns in how many columns, at most `most`, as the longest line of a label allows."""
+    longest = max(len(line) for handle in handles for line in str(handle.get_label()).split("\n"))
+    columns = max(1, min(len(handles), most, _letters(drawing) // (longest + 3)))
+    drawing.legend(handles=handles, loc="outside lower left", ncols=columns, **looks)
+    return columns
 
 
 def _bar(drawing: "Drawing", numbers: Numbers, colors: NumberColors, grid: Sequence["Axes"]) -> None:
@@ -314,11 +318,8 @@ def _marks(numbers: Numbers, width: int) -> list[Any]:
     return found
 
 
-WIDTH = 5.6
 LANE = 0.075
 """Height of a lane, as a share of that of the values."""
-NAME = 44
-"""Letters of a line beside a row."""
 MARKS = {"not reached": "^", "in progress": "^", "start": "D", "failed": "x", "none": "|"}
 ABOVE, BELOW = CLOCKED, ("start", "failed", "none")
 
@@ -327,9 +328,9 @@ def draw_curves(numbers: Numbers) -> "Drawing":
     from matplotlib import pyplot
 
     words = numbers["kind"] == "word"
-    names = distinct(list(present(numbers).values()), NAME) if words else []
-    height = 1.9 + sum(0.16 + 0.14 * (1 + name.count("\n")) for name in names) if words else 3.4
-    drawing, axes = pyplot.subplots(figsize=(WIDTH, height), layout="constrained")
+    names = distinct(list(present(numbers).values()), 44) if words else []
+    width, height = 5.6, 1.9 + sum(0.16 + 0.14 * (1 + name.count("\n")) for name in names) if words else 3.4
+    drawing, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     x = ruler(numbers["x"])
     if words:
         _share_dots(axes, numbers, names, x)
@@ -339,16 +340,13 @@ def draw_curves(numbers: Numbers) -> "Drawing":
     axes.set_xlabel(axis_name(numbers["x"]))
     handles = axes.get_legend_handles_labels()[0]
     if handles:
-        width = int(LETTERS_PER_INCH * WIDTH) - 4
-        longest = max(len(str(handle.get_label())) for handle in handles)
-        columns = max(1, min(4, len(handles), width // (longest + 3)))
+        columns = _legend(drawing, handles, 4)
         drawing.set_figheight(height + 0.16 * max(0, -(-len(handles) // columns) - 2))
-        drawing.legend(handles=handles, loc="outside lower left", ncols=columns)
-    drawing.suptitle(title(numbers, WIDTH), fontsize=9.5, x=0.01, ha="left")
+    drawing.suptitle(title(numbers, width), fontsize=9.5, x=0.01, ha="left")
     return drawing
 
 
-def state(cell: Mapping[str, Any]) -> str | None:
+def state(cell: Json) -> str | None:
     """Why a cell stands in a lane; None where it is on the curve."""
     return "start" if cell.get("start") else cell["lack"]
 
@@ -412,9 +410,7 @@ def _limits(axes: "Axes", numbers: Numbers, above: int, below: int) -> tuple[flo
     return first, last
 
 
-def _curve(
-    axes: "Axes", cells: Sequence[Mapping[str, Any]], across: np.ndarray, color: str, ends: tuple[float, float], joined: bool
-) -> None:
+def _curve(axes: "Axes", cells: Sequence[Json], across: np.ndarray, color: str, ends: tuple[float, float], joined: bool) -> None:
     height = np.array([np.nan if state(cell) is not None else cell["value"] for cell in cells], float)
     spans = [cell["interval"] or (value, value) for cell, value in zip(cells, height, strict=True)]
     low, high = np.array([[span[0], ends[1] if span[1] is None else span[1]] for span in spans], float).T
@@ -434,17 +430,17 @@ def _share_dots(axes: "Axes", numbers: Numbers, labels: Sequence[str], x: Ruler)
         for name, share in cell["shares"].items():
             row = names.index(name) if name in names else len(names) - 1
             axes.scatter(at, row, s=44 * share["share"], color=colors(name), lw=0, zorder=3)
-        if cell["failed"]:
-            axes.plot(at, -0.8, MARKS["failed"], color=GREY, ms=2.5 + 2.5 * cell["failed"] / cell["rows"])
-        elif cell["lack"]:
-            axes.plot(at, -0.8, MARKS["none"], color=GREY, ms=5)
+        if cell["failed"] or cell["lack"]:
+            share = cell["failed"] / cell["rows"]
+            axes.plot(at, -0.8, MARKS["failed" if share else "none"], color=GREY, ms=2.5 + 2.5 * (share or 1))
     axes.set_yticks(range(len(names)), labels)
     marked = any(cell["failed"] or cell["lack"] for cell in cells)
     axes.set_ylim(-1.1 if marked else -0.6, max(len(names), 1) - 0.4)
     if any(len(cell["shares"]) > 1 for cell in cells):
         axes.scatter([], [], s=22, color=GREY, lw=0, label="area: share of seeds")
+    said = {kind: text for kind, text in numbers["lacks"].items() if kind == "none"}
     if any(cell["failed"] for cell in cells):
         some = any(0 < cell["failed"] < cell["rows"] for cell in cells)
-        axes.plot([], [], MARKS["failed"], ls="", color=GREY, label="failed (small: some of the seeds)" if some else "failed")
-    if "none" in numbers["lacks"]:
-        axes.plot([], [], MARKS["none"], ls="", color=GREY, label=numbers["lacks"]["none"])
+        said = {"failed": "failed (small: some of the seeds)" if some else "failed", **said}
+    for kind, text in said.items():
+        axes.plot([], [], MARKS[kind], ls="", color=GREY, label=text)

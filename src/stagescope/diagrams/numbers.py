@@ -1,8 +1,11 @@
-"""The numbers of a phase diagram: what it shows, lines of theory, its cells and their values, with intervals over seeds."""
+"""The numbers of a phase diagram: what it shows, lines of theory, its cells and their values, with intervals over seeds.
+
+The last part has its sentences: why a cell has no value, where runs ended, what is missing, which clocks there are.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -10,26 +13,23 @@ from typing import Any
 import numpy as np
 
 from stagescope.diagrams.areas import Ruler
-from stagescope.diagrams.texts import (
-    START_PARTS,
-    clock_notes,
-    clocks_of,
-    fixed_text,
-    joined,
-    known_until,
-    lack_text,
-    none_word,
-    state_notes,
-)
 from stagescope.errors import InputError, unknown
 from stagescope.papers.registry import studies
 from stagescope.papers.study import Boundary
+from stagescope.reporting.portrait import setting_text
+from stagescope.spec import Json
 from stagescope.sweeping.axes import Axis, Scale, Value
 from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, LAST_STAGE, Column, summarised
 from stagescope.sweeping.plan import color_of
 from stagescope.sweeping.rows import Row, outcome, reached_end
 from stagescope.sweeping.table import PREFIX, Sweep, same
-from stagescope.views.figure import Numbers
+from stagescope.views.figure import CATEGORIES, Numbers
+
+Ends = dict[str, list[float]]
+"""By clock, the first and the last place where runs ended."""
+AT_START = "there at the start"
+START_PARTS = ("events", "starts")
+"""Parts of a row whose times are moments: one at 0 had come before the run began."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,6 @@ def _match(sweep: Sweep, name: str, value: Any) -> Value:
     raise InputError(f"no cell has {name} = {value}; the nearest have {', '.join(f'{each:.6g}' for each in sorted(near))}")
 
 
-PLACES = 80
-"""Points of a line, at equal distances along its first axis."""
-
-
 def find_boundary(sweep: Sweep, chosen: Selection, name: str) -> Boundary:
     """The boundary of that name, refused where the study has none, or where the diagram has other axes."""
     known = studies()[sweep.plan.study].boundaries if sweep.plan.study in studies() else {}
@@ -120,19 +116,20 @@ def find_boundary(sweep: Sweep, chosen: Selection, name: str) -> Boundary:
     return found
 
 
-def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, Any]) -> dict[str, Any]:
-    """The line in one panel: values of both axes by name, None where there is no such place, and its title."""
+def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, Any]) -> Json:
+    """The line in one panel: values of both axes by name, None where there is no such place, and its title.
+
+    It has 80 points, at equal distances along its first axis.
+    """
     axis = next(axis for axis in sweep.axes if axis.name == boundary.axes[0])
     ruler = Ruler(Scale(axis.kind, axis.values))
-    values = [ruler.value(float(place)) for place in np.linspace(*ruler.reach, PLACES)]
+    values = [ruler.value(float(place)) for place in np.linspace(*ruler.reach, 80)]
     found = boundary.line({**sweep.plan.fixed, **at}, values)
     return {"name": name, "title": boundary.title, boundary.axes[0]: values, boundary.axes[1]: found}
 
 
-MOST_PANELS = 6
-MOST_SERIES = 7
-MOST_CATEGORIES = 7
-"""Colours that everybody can tell apart; rarer categories share a grey."""
+MOST_CATEGORIES = len(CATEGORIES) - 1
+"""Colours that everybody can tell apart, but for the grey that rarer categories share."""
 OTHER = "other"
 EMPTY = "(none)"
 """How an empty text is shown, such as the reason of a run that did not fail."""
@@ -173,11 +170,11 @@ def numbers(sweep: Sweep, chosen: Selection) -> Numbers:
     return found
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _axis(axis: Axis) -> Json:
     return {"name": axis.name, "kind": axis.kind, "values": list(axis.values)}
 
 
-def _lacks(column: Column, cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _lacks(column: Column, cells: Sequence[Json]) -> dict[str, str]:
     """Legend of cells without a value; failures have their own reasons."""
     found = {}
     for lack in (*CLOCKED, "none"):
@@ -196,7 +193,7 @@ def _cuts(
     free = [axis for name, axis in axes.items() if name not in (chosen.x, chosen.y, *chosen.at)]
     count = math.prod(len(axis.values) for axis in free)
     words = chosen.y is None and column.kind == "word"
-    most = MOST_PANELS if chosen.y is not None else 1 if words else MOST_SERIES
+    most = 6 if chosen.y is not None else 1 if words else MOST_CATEGORIES
     if count > most:
         many = max(free, key=lambda axis: len(axis.values))
         what = "panels" if chosen.y is not None else "rows of dots for every name" if words else "curves"
@@ -215,7 +212,7 @@ def _cuts(
         yield shown, groups.get(values, [])
 
 
-def _cells(column: Column, rows: list[Row], chosen: Selection) -> Iterator[dict[str, Any]]:
+def _cells(column: Column, rows: list[Row], chosen: Selection) -> Iterator[Json]:
     by = [chosen.x] if chosen.y is None else [chosen.x, chosen.y]
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in rows:
@@ -225,7 +222,7 @@ def _cells(column: Column, rows: list[Row], chosen: Selection) -> Iterator[dict[
         yield dict(zip(("x", "y"), place, strict=False)) | cell_of(column, members) | {"reasons": dict(broken.most_common())}
 
 
-def cell_of(column: Column, rows: Sequence[Row]) -> dict[str, Any]:
+def cell_of(column: Column, rows: Sequence[Row]) -> Json:
     """What rows say together: counts, the median with its interval or the most frequent word, and why there is none."""
     entry = summarised(column, rows, CONFIDENCE, of_mean=False)
     counts = {name: entry[name] for name in ("rows", "known", "failed")} | {"beyond": entry.get("beyond", 0)}
@@ -248,7 +245,7 @@ def _lack(counts: Mapping[str, int], beyond: Sequence[str | None]) -> str:
     return "failed" if counts["failed"] == counts["rows"] else "none"
 
 
-def disagree(cell: Mapping[str, Any]) -> bool:
+def disagree(cell: Json) -> bool:
     """Whether seeds of a cell say different things: other words, a value for some only, or some failed."""
     counts = (cell["known"], cell["beyond"], cell["failed"])
     kinds = sum(count > 0 for count in (*counts, cell["rows"] - sum(counts)))
@@ -270,3 +267,95 @@ def ranked(values: list[Any]) -> list[str]:
     if counts.keys() <= set(VERDICTS):
         return [name for name in VERDICTS if name in counts]
     return sorted(counts, key=lambda name: (-counts[name], name))
+
+
+def known_until(column: Column, rows: Iterable[Row]) -> Ends:
+    """Up to where times of a column are known: where the runs ended, or the column's own horizon."""
+    if column.horizon is not None:
+        return {"t": [column.horizon] * 2}
+    # Rows without an end or a clock are left out.
+    return joined({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
+
+
+def joined(ends: Iterable[Ends]) -> Ends:
+    found: Ends = {}
+    for one in ends:
+        for clock, (low, high) in one.items():
+            before = found.setdefault(clock, [low, high])
+            found[clock] = [min(before[0], low), max(before[1], high)]
+    return found
+
+
+def ends_text(ends: Ends) -> str:
+    """`t = 4000`, `t = 800 to 4000`, `t = 800 or step 300`; without any end: `the end of the run`."""
+    texts = []
+    for clock, (low, high) in ends.items():
+        span = f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
+        texts.append(f"step {span}" if clock == "step" else f"{clock} = {span}")
+    return " or ".join(texts) or "the end of the run"
+
+
+def lack_text(lack: str, ends: Ends, none: str) -> str:
+    """Why there is no value; `none` is the word for a row that has no such thing."""
+    if lack == "not reached":
+        return f"not reached by {ends_text(ends)}"
+    if lack == "in progress":
+        return f"in progress at the end ({ends_text(ends)})" if ends else "in progress at the end"
+    return none if lack == "none" else lack
+
+
+def none_word(column: Column) -> str:
+    """What it means that a run which reached its end has no such thing."""
+    return "no such stage" if column.part == "durations" else "not judged" if column.part == "verdicts" else "no value"
+
+
+def state_notes(sweep: Sweep) -> list[str]:
+    """What a reader must know of a sweep that is not whole."""
+    found = []
+    if sweep.missing:
+        found.append(f"{len(sweep)} of {len(sweep) + sweep.missing} points: the sweep is not complete")
+    if sweep.damaged and sweep.missing:
+        count = len(sweep.damaged)
+        found.append(f"{count} damaged row{'s' if count > 1 else ''} left out")
+    return found
+
+
+def clocks_of(rows: Iterable[Row]) -> list[str]:
+    """What times are counted in: t before steps."""
+    return sorted({row["clock"] for row in rows if row.get("clock")}, reverse=True)
+
+
+def clock_notes(rows: Sequence[Row]) -> list[str]:
+    """That times are counted in different units, and where, as far as one axis decides it."""
+    clocks = clocks_of(rows)
+    if len(clocks) < 2:
+        return []
+    for name in rows[0]["at"]:
+        found: dict[str, dict[Any, None]] = {clock: {} for clock in clocks}
+        for row in rows:
+            if row.get("clock"):
+                found[row["clock"]][row["at"][name]] = None
+        if sum(map(len, found.values())) == len({value for values in found.values() for value in values}):
+            said = [f"in {_unit(clock)} for {name} = {', '.join(map(str, values))}" for clock, values in found.items()]
+            return [f"times are {' and '.join(said)}: they do not compare"]
+    return [f"times are in {' or in '.join(map(_unit, clocks))}, by run: they do not compare"]
+
+
+def _unit(clock: str) -> str:
+    return "steps" if clock == "step" else clock
+
+
+def fixed_text(sweep: Sweep) -> list[tuple[str, str]]:
+    """Options that stay and are not the study's defaults, and how far its runs go."""
+    if sweep.plan.study not in studies():
+        return []
+    fields = studies()[sweep.plan.study].options.model_fields
+    swept = next((axis.values for axis in sweep.axes if axis.name == "optimizer"), (sweep.plan.fixed.get("optimizer"),))
+    length = {"until" if each == "flow" else "steps" for each in swept} if None not in swept else {"until", "steps"}
+    found = []
+    for name, value in sweep.plan.fixed.items():
+        default = fields[name].default if name in fields else None
+        default = list(default) if isinstance(default, tuple) else default
+        if value is not None and (value != default or name in length):
+            found.append((name, setting_text(value)))
+    return found

@@ -8,29 +8,42 @@ import numpy as np
 
 import stagescope
 from stagescope.diagrams.areas import Rect, Ruler, areas
-from stagescope.diagrams.numbers import EMPTY, Selection, cell_of, disagree, ranked
-from stagescope.diagrams.texts import clock_notes, clocks_of, fixed_text, known_until, lack_text, none_word, state_notes
+from stagescope.diagrams.numbers import (
+    EMPTY,
+    Selection,
+    cell_of,
+    clock_notes,
+    clocks_of,
+    disagree,
+    fixed_text,
+    known_until,
+    lack_text,
+    none_word,
+    ranked,
+    state_notes,
+)
 from stagescope.papers.registry import studies, tags
 from stagescope.reporting.bundle import Blocks, viewer_script, viewer_style
-from stagescope.reporting.page import document
+from stagescope.reporting.page import document, label, labels
 from stagescope.reporting.portrait import run_command
-from stagescope.reporting.words import label
+from stagescope.spec import Json
 from stagescope.sweeping.axes import Axis, Cell, Scale
 from stagescope.sweeping.columns import CLOCKED, CONFIDENCE, Column, Interval
 from stagescope.sweeping.rows import Row, outcome, reached_end
 from stagescope.sweeping.table import Sweep
 
 LACKS = (None, "failed", *CLOCKED, "none")
-"""Why a cell has no value, by the number that travels; `viewer/sweep.js` has the same list."""
-TORN, START = 8, 16
-"""Added to that number: seeds disagree, the event was there at the start."""
+"""Why a cell has no value, by the number that travels; `viewer/sweep.js` has the same list.
+
+To it 8 is added where seeds disagree, and 16 where the event was there at the start.
+"""
 
 
-def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[str, int], blocks: Blocks) -> dict[str, Any]:
+def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[str, int], blocks: Blocks) -> Json:
     """What the cells say in a column; `codes` are the numbers of its words."""
     said = [cell_of(column, rows) for rows in cells]
-    states = [LACKS.index(one["lack"]) + TORN * disagree(one) + START * bool(one.get("start")) for one in said]
-    found: dict[str, Any] = {"states": blocks.u8(np.array(states, np.uint8))}
+    states = [LACKS.index(one["lack"]) + 8 * disagree(one) + 16 * bool(one.get("start")) for one in said]
+    found: Json = {"states": blocks.u8(np.array(states, np.uint8))}
     if column.kind == "word":
         values = np.array([codes.get(one["value"], -1) for one in said], int)
         return found | {"values": blocks.i32(values), "shares": _shares([one["shares"] for one in said], codes, blocks)}
@@ -46,7 +59,7 @@ def _ends(interval: Interval | None) -> tuple[float, float]:
     return interval[0], np.inf if interval[1] is None else interval[1]
 
 
-def _shares(said: Sequence[Mapping[str, Any]], codes: Mapping[str, int], blocks: Blocks) -> dict[str, Any] | None:
+def _shares(said: Sequence[Json], codes: Mapping[str, int], blocks: Blocks) -> Json | None:
     """Cell, word, share and its interval, the largest first, where a cell has several words."""
     found = [
         (cell, codes[word], one["share"], *_ends(one["interval"]))
@@ -57,7 +70,7 @@ def _shares(said: Sequence[Mapping[str, Any]], codes: Mapping[str, int], blocks:
     return blocks.f64(np.array(found, float)) if found else None
 
 
-def all_areas(sweep: Sweep, cells: Sequence[Cell], blocks: Blocks) -> list[dict[str, Any]]:
+def all_areas(sweep: Sweep, cells: Sequence[Cell], blocks: Blocks) -> list[Json]:
     """For every two axes the areas of all cells, each among those of its cut: how many each has, and where they lie."""
     rulers = [Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes]
     found = []
@@ -83,7 +96,7 @@ Why = tuple[str, str]
 """Why a row has no value: the kind of lack, and the sentence."""
 
 
-def diagram_page(sweep: Sweep, chosen: Selection, boundary: Mapping[str, Any] | None = None) -> str:
+def diagram_page(sweep: Sweep, chosen: Selection, boundary: Json | None = None) -> str:
     """The whole file; it opens with the columns chosen. The same sweep gives the same bytes. `boundary` is a line of theory."""
     blocks = Blocks()
     title = f"{sweep.folder.resolve().name}: sweep over {', '.join(axis.name for axis in sweep.axes)}"
@@ -95,13 +108,13 @@ def diagram_page(sweep: Sweep, chosen: Selection, boundary: Mapping[str, Any] | 
         data["boundary"] = {
             "name": label(boundary["name"]),
             "title": label(boundary["title"]),
-            "axes": [label(name) for name in axes],
+            "axes": labels(axes),
             "places": places,
         }
     return document(title, data, blocks, [], viewer_script("diagram"), [viewer_style("style", "panels", "diagram")], "diagram")
 
 
-def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> dict[str, Any]:
+def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> Json:
     """What the viewer draws; `viewer/types.js` says what the entries are."""
     axes = {axis.name: axis for axis in sweep.axes}
     columns = [sweep.column_of(name) for name in sweep.columns if name not in ("config", "digest")]
@@ -117,21 +130,21 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
         "version": stagescope.__version__,
         "study": label(f"{sweep.plan.study}: {study}" if study else sweep.plan.study),
         "rows": len(sweep),
-        "notes": [label(note) for note in state_notes(sweep)],
-        "fixed": [[label(name), label(text)] for name, text in fixed_text(sweep)],
+        "notes": labels(state_notes(sweep)),
+        "fixed": list(map(labels, fixed_text(sweep))),
         "axes": [_axis(axis, sweep.rows) for axis in axes.values()],
         "cells": blocks.i32(np.array([numbers[sweep.cell(row)] for row in sweep.rows], int)),
         "areas": all_areas(sweep, list(sweep.cells), blocks),
         "columns": [_column(column, sweep, axes.get(column.name), whys, blocks) for column in columns],
         "whys": _texts([f"{lack}\n{label(text)}" for lack, text in whys], blocks),
         "lacks": {lack: lack_text(lack, {}, "") for lack in CLOCKED},
-        "clocks": [label(clock) for clock in clocks_of(sweep.rows)],
+        "clocks": labels(clocks_of(sweep.rows)),
         "clock_note": label("; ".join(clock_notes(sweep.rows))),
         "outcomes": {
             "values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])),
-            "names": list(map(label, names)),
+            "names": labels(names),
         },
-        "run": _texts([_run(row) for row in sweep.rows], blocks),
+        "run": _texts(list(map(_commands, sweep.rows)), blocks),
         "confidence": CONFIDENCE,
         "start": {
             "x": label(chosen.x),
@@ -142,7 +155,7 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
     }
 
 
-def _axis(axis: Axis, rows: Sequence[Row]) -> dict[str, Any]:
+def _axis(axis: Axis, rows: Sequence[Row]) -> Json:
     """An axis with the values of its grid (names of categories), and where those that rows have lie on it."""
     ruler, named = Ruler(Scale(axis.kind, axis.values)), axis.kind == "categorical"
     present = {row["at"][axis.name] for row in rows}
@@ -163,7 +176,7 @@ def _word(value: Any) -> str:
     return label("none" if value is None else str(value) or EMPTY)
 
 
-def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int], blocks: Blocks) -> dict[str, Any]:
+def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int], blocks: Blocks) -> Json:
     """What counts of every row: numbers with NaN for none, or numbers of words with -1; why there is none; and what cells say."""
     cells, readings = list(sweep.cells.values()), [column.reading(row) for row in sweep.rows]
     values = [reading.value for reading in readings]
@@ -172,7 +185,7 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
         if reading.lack is not None:
             why = reading.lack, lack_text(reading.lack, known_until(column, [row]), none_word(column))
             lacking[i] = whys.setdefault(why, len(whys))
-    found: dict[str, Any] = {
+    found: Json = {
         "name": label(column.name),
         "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
         "kind": column.kind,
@@ -187,13 +200,13 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
     return found | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": said}
 
 
-def _run(row: dict[str, Any]) -> str:
+def _commands(row: Json) -> str:
     """Commands that make the run of a row again, and its report."""
     changed = {name: value for name, value in row["config"].items() if value is not None}
     folder = f"run-{row['digest'][:8]}"
     return f"{run_command(row['study'], changed, row['seed'], folder)}\nstagescope report {folder} --out {folder}.html --open"
 
 
-def _texts(texts: Sequence[str], blocks: Blocks) -> dict[str, Any]:
+def _texts(texts: Sequence[str], blocks: Blocks) -> Json:
     whole = BETWEEN.join(text.replace(BETWEEN, "\ufffd") for text in texts).encode("utf-8", "replace")
     return blocks.u8(np.frombuffer(whole, np.uint8))

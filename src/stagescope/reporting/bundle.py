@@ -26,14 +26,12 @@ import zlib
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from stagescope.errors import StagescopeError
-
-TOGETHER = 4_000_000
-"""Items companded at once, to bound memory."""
+from stagescope.spec import Json
+from stagescope.views.curves import in_parts
 
 
 class Blocks:
@@ -43,33 +41,30 @@ class Blocks:
         self.payloads: list[str] = []
         self._known: dict[str, int] = {}
 
-    def f64(self, values: np.ndarray) -> dict[str, Any]:
+    def f64(self, values: np.ndarray) -> Json:
         return self._add(values, "f64", _shuffled(values.astype("<f8")))
 
-    def i32(self, values: np.ndarray) -> dict[str, Any]:
+    def i32(self, values: np.ndarray) -> Json:
         return self._add(values, "i32", _shuffled(values.astype("<i4")))
 
-    def u8(self, values: np.ndarray) -> dict[str, Any]:
+    def u8(self, values: np.ndarray) -> Json:
         return self._add(values, "u8", values.astype(np.uint8).tobytes())
 
-    def f32(self, values: np.ndarray) -> dict[str, Any]:
+    def f32(self, values: np.ndarray) -> Json:
         """Single precision; a number too large for it becomes infinite."""
         with np.errstate(over="ignore"):
             items = np.ascontiguousarray(values, "<f4").view("<u4")
         order = _best_order(items)
         return self._add(values, "f32", _shuffled(_differences(items, order)), order=order)
 
-    def companded(self, values: np.ndarray, low: float, high: float) -> dict[str, Any]:
+    def companded(self, values: np.ndarray, low: float, high: float) -> Json:
         """8 bits over the range the values have, which is symmetric if `low` = -`high`; else not above `low` at its foot."""
         low, high = _range(values, low, high)
-        codes = np.empty(values.shape, np.uint8)
-        step = max(1, TOGETHER // max(1, values[:1].size))
-        for first in range(0, len(values), step):
-            codes[first : first + step] = _codes(values[first : first + step], low, high)
+        codes = np.concatenate([_codes(part, low, high) for part in in_parts(values)])
         codes[1:] -= codes[:-1].copy()
         return self._add(values, "companded", np.moveaxis(codes, 0, -1).tobytes(), low=low, high=high)
 
-    def _add(self, values: np.ndarray, encoding: str, data: bytes, **facts: float) -> dict[str, Any]:
+    def _add(self, values: np.ndarray, encoding: str, data: bytes, **facts: float) -> Json:
         place = self._known.setdefault(f"{encoding} {hashlib.sha256(data).hexdigest()}", len(self.payloads))
         if place == len(self.payloads):
             # level 9 would make smooth attention 18 % smaller and take eight times as long

@@ -53,7 +53,7 @@ def export(
     else:
         read = reading(found) if derived else None
         made = () if read is None else read.derived
-        wide = files.too_wide(made) if to in ("csv", "parquet") else []
+        wide = [each.name for each in made if each.size > files.WIDEST and to in ("csv", "parquet")]
         known = [f"too wide for a table, so not written (npz and netcdf have them): {', '.join(wide)}"] if wide else []
         path, known = files.export(found, to, out, overwrite, made), [*known, *(() if read is None else read.underived)]
     for note in known:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import count, takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,19 @@ import numpy as np
 import stagescope
 from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage, Stages
-from stagescope.errors import InputError
+from stagescope.errors import InputError, first_names
 from stagescope.landscape.ladder import Rung
 from stagescope.papers.reading import reading
-from stagescope.papers.registry import studies
+from stagescope.papers.registry import studies, tags
 from stagescope.reporting.bundle import Blocks, uplot_file, viewer_script, viewer_style
 from stagescope.reporting.play_data import laws_script, play_of_runs
 from stagescope.reporting.portrait import legs_as_stages, predicted_events
-from stagescope.reporting.words import about, claim_place, clean, differing, glossary, label, number, places_of, tokens_of
 from stagescope.runs.run import Run
+from stagescope.spec import Json
 from stagescope.views.axes import change_of, log_time, log_values
-from stagescope.views.view import Curves, Matrices, Points, Portrait, View
+from stagescope.views.view import GLOSSARY, Curves, Explained, Matrices, Points, Portrait, View, captions, plain
+
+OTHERS = "other claims"
 
 
 def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, float] | None:
@@ -132,7 +135,7 @@ def _apart(owned: Sequence[Owned]) -> list[Owned]:
     for name, view in owned:
         found, meaning = meanings[view.slot], _meaning(view)
         alike = sum(other[1] == view.title for other in found) > 1
-        title = f"{view.title} ({listed(found[meaning])})" if alike else view.title
+        title = f"{view.title} ({first_names(found[meaning])})" if alike else view.title
         made.append((name, replace(view, slot=slots[view.slot, meaning], title=title)))
     return made
 
@@ -169,17 +172,10 @@ def _about(owned: Sequence[Owned]) -> str:
     rests: dict[str, list[str]] = {}
     for (name, _), sentences in zip(owned, split, strict=True):
         rests.setdefault(" ".join(sentences[len(shared) :]), []).append(name)
-    return " ".join([*shared, *(f"{listed(names)}: {rest}" for rest, names in rests.items() if rest)])
+    return " ".join([*shared, *(f"{first_names(names)}: {rest}" for rest, names in rests.items() if rest)])
 
 
-def listed(names: Iterable[str], most: int = 3) -> str:
-    """The first names, and the number of the others."""
-    once = list(dict.fromkeys(names))
-    more = len(once) - most
-    return ", ".join(once[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def shared(views: Sequence[View]) -> dict[str, Any]:
+def shared(views: Sequence[View]) -> Json:
     """What all views of a slot start with: the range of colours, or whether values are on a logarithmic axis."""
     curves = [view for view in views if isinstance(view, Curves)]
     if curves:
@@ -202,7 +198,7 @@ def bounds(view: Matrices) -> tuple[float, float]:
 
 def page_data(
     portraits: Sequence[Portrait], title: str, blocks: Blocks, *, exact: bool = False, done: Callable[[], None] = lambda: None
-) -> dict[str, Any]:
+) -> Json:
     """What the viewer draws; the arrays go into `blocks`. `done` is called after each run."""
     scenes = []
     for group in scenes_of(portraits):
@@ -230,7 +226,7 @@ def page_data(
     known = [(scene["title"], scene["clock"]) for scene in scenes]
     for scene, (name, clock) in zip(scenes, known, strict=True):
         if known.count((name, clock)) > 1:
-            scene["title"] += f" ({listed(run['name'] for run in scene['runs'])})"
+            scene["title"] += f" ({first_names(run['name'] for run in scene['runs'])})"
         elif [other for other, _ in known].count(name) > 1:
             scene["title"] += f" (clock: {clock})"
     return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
@@ -243,35 +239,34 @@ def scene_title(run: Run) -> str:
     return label(run.study or str((run.spec.get("source") or {}).get("model") or run.type))
 
 
-def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Blocks, exact: bool) -> dict[str, Any]:
+def _run(portrait: Portrait, common: Mapping[str, Json], blocks: Blocks, exact: bool) -> Json:
     """`common` is what all views of a slot start with, in every run of the scene."""
     run, found, path = portrait.run, portrait.stages, portrait.prediction
     views = [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views]
     change, ledger = change_of(run, portrait.views), portrait.ledger
     estimates = {label(name): event for name, event in found.estimates.items()} if found else {}
     predicted = [
-        {
-            "name": label(row["name"]),
-            **{name: number(row[name]) for name in ("t", "low", "high", "measured")},
-            "said": label(row["said"]),
-        }
+        {name: label(row[name]) for name in ("name", "said")}
+        | {name: number(row[name]) for name in ("t", "low", "high", "measured")}
         for row in (predicted_events(path, found, run) if path else ())
     ]
     return {
         "name": label(portrait.name),
-        "status": label(run.status),
-        "reason": label(run.reason),
+        **texts_of(run, "status", "reason"),
         "clock": run.clock,
         "frames": run.frames,
         "time": blocks.f64(run.time),
         "about": about(portrait),
         "change": None if change is None else {"of": label(change.of), "at": blocks.f64(change.at)},
-        "notes": _labels(portrait.notes),
+        "notes": labels(portrait.notes),
         "stages": [_stage(stage, run) for stage in (*(found or ()), *(legs_as_stages(path, run) if path else ()))],
         "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
         "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
         "event_states": {name: event.words for name, event in estimates.items()},
-        "event_intervals": {name: _ends(event.interval) for name, event in estimates.items()},
+        "event_intervals": {
+            name: list(map(float, event.interval)) if event.interval and all(map(math.isfinite, event.interval)) else None
+            for name, event in estimates.items()
+        },
         "ledger": None if ledger is None else [_verdict(row, portrait) for row in ledger],
         "ledger_counts": {} if ledger is None else dict(ledger.counts()),
         "ledger_summary": "" if ledger is None else label(ledger.summary()),
@@ -282,23 +277,21 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
     }
 
 
-def _ends(interval: tuple[float, float] | None) -> list[float] | None:
-    return None if interval is None or not all(map(math.isfinite, interval)) else [float(end) for end in interval]
-
-
-def _stage(stage: Stage, run: Run) -> dict[str, Any]:
+def _stage(stage: Stage, run: Run) -> Json:
     """Without a finite stop the stage lasts to the end; without a finite start it begins with the run."""
     start = stage.start if math.isfinite(stage.start) else run.time[0]
-    texts = {name: label(getattr(stage, name)) for name in ("name", "evidence", "track")}
-    return {**texts, "start": float(start), "stop": number(stage.stop), "aside": stage.aside}
+    return {
+        **texts_of(stage, "name", "evidence", "track"),
+        "start": float(start),
+        "stop": number(stage.stop),
+        "aside": stage.aside,
+    }
 
 
-def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
+def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> Json:
     shown = run.frames if view.frames is None else len(view.frames)
     common = {
-        "slot": label(view.slot),
-        "title": label(view.title),
-        "about": label(view.about),
+        **texts_of(view, "slot", "title", "about"),
         "frames": None if view.frames is None else blocks.i32(view.frames),
         "of": run.frames,
         "shown": shown,
@@ -311,14 +304,8 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
         case Points():
             # Points are few and always f32: in 8 bits they would be seen to jump.
             arrays = [view.values, view.explained]
-            values, explained = blocks.f32(view.values), blocks.f64(view.explained)
-            made = {
-                "kind": "points",
-                "values": values,
-                "labels": _labels(view.labels),
-                "tokens": view.tokens,
-                "explained": explained,
-            }
+            made = {"kind": "points", "labels": labels(view.labels), "tokens": view.tokens}
+            made |= {"values": blocks.f32(view.values), "explained": blocks.f64(view.explained)}
         case _:
             raise InputError(f"{view.slot}: a page cannot draw {type(view).__name__}; it draws Curves, Matrices and Points")
     for values in arrays:
@@ -327,76 +314,64 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
     return common | made
 
 
-def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
+def _curves(view: Curves, blocks: Blocks) -> Json:
     curves = [
-        {
-            "name": label(c.name),
-            "family": label(c.family),
-            "token": label(c.token),
-            "faint": c.faint,
-            "dashed": c.dashed,
-            "values": blocks.f64(c.values),
-        }
+        {**texts_of(c, "name", "family", "token"), "faint": c.faint, "dashed": c.dashed, "values": blocks.f64(c.values)}
         for c in view.curves
     ]
     levels = [{"name": label(level.name), "value": float(level.value)} for level in view.levels if math.isfinite(level.value)]
     return {"kind": "curves", "axis": label(view.axis), "log": view.log, "curves": curves, "levels": levels}
 
 
-def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
+def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> Json:
     """Cells are coded in the view's own range, for precision; the range of colours is that of its slot (`shared`)."""
-    marks = view.marks and {"names": _labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
+    marks = view.marks and {"names": labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
     return {
         "kind": "matrices",
         "values": blocks.f32(view.values) if exact else blocks.companded(view.values, *bounds(view)),
-        "panels": _labels(view.panels),
-        "rows": _labels(view.rows),
-        "columns": _labels(view.columns),
-        "row_axis": label(view.row_axis),
-        "column_axis": label(view.column_axis),
+        **{name: labels(getattr(view, name)) for name in ("panels", "rows", "columns")},
+        **texts_of(view, "row_axis", "column_axis"),
         "across": view.across,
         "tokens": view.tokens,
         "marks": marks,
     }
 
 
-def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
-    texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
-    cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
-    errors = {name: number(getattr(row, name)) for name in ("predicted_error", "measured_error")}
-    about = {
+def _verdict(row: Verdict, portrait: Portrait) -> Json:
+    span, found, over = span_of(row, portrait.stages, portrait.run), row.over_runs, None
+    if found is not None:
+        over = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
+        over |= texts_of(found, "x_axis", "y_axis")
+        over |= {"names": labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
+    return {
+        **texts_of(row, "tag", "statement", "regime", "verdict", "reason", "unit", "group"),
+        **{name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")},
+        **numbers_of(row, "predicted_error", "measured_error"),
         "place": claim_place(row),
-        "group": label(row.group or ""),
         "kind": row.kind,
         "calibrated": row.calibrated,
         "rates": None if row.rates is None else asdict(row.rates),
+        "span": None if span is None else list(span),
+        "lands": landing(row, portrait.stages, portrait.run),
+        "over_runs": over,
     }
-    texts["unit"] = label(row.unit or "")
-    span, lands = span_of(row, portrait.stages, portrait.run), landing(row, portrait.stages, portrait.run)
-    over, found = None, row.over_runs
-    if found is not None:
-        over = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
-        over |= {name: label(getattr(found, name)) for name in ("x_axis", "y_axis")}
-        over |= {"names": _labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
-    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span), "lands": lands, "over_runs": over}
 
 
-def _rung(rung: Rung) -> dict[str, Any]:
-    numbers = ("residual", "loss", "measured_rate", "local_rate", "predicted_escape", "measured_escape", "remainder")
+def _rung(rung: Rung) -> Json:
+    times = ("measured_rate", "local_rate", "predicted_escape", "measured_escape")
     return {
-        "label": label(rung.label),
+        **texts_of(rung, "label", "note"),
         "t": float(rung.t),
-        **{name: number(getattr(rung, name)) for name in numbers},
+        **numbers_of(rung, "residual", "loss", "remainder", *times),
         "distance": number(rung.distance) if rung.found else None,
         "opening": None if rung.opening is None else label(rung.opening),
         "rates": [float(rate) for rate in rung.rates if math.isfinite(rate)],
         "cosines": [float(cosine) for cosine in rung.cosines if math.isfinite(cosine)],
-        "law": label(rung.law_words or rung.law or ""),
-        "note": label(rung.note),
+        "law": label(rung.law_words or rung.law),
     }
 
 
-def _facts(name: str, value: Any) -> dict[str, Any]:
+def _facts(name: str, value: Any) -> Json:
     """One group of provenance: rows of a name and a value, or a text such as a citation."""
     if isinstance(value, str):
         return {"title": label(name), "text": clean(value)}
@@ -405,15 +380,124 @@ def _facts(name: str, value: Any) -> dict[str, Any]:
     return {"title": label(name), "rows": [[label(key), label(text)] for key, text in texts]}
 
 
-def _labels(names: Sequence[str]) -> list[str]:
-    return [label(name) for name in names]
-
-
 def cell(value: float | str | None) -> float | str | None:
     """A cell of the ledger; numbers that JSON does not know are written in words."""
     if isinstance(value, str):
         return label(value)
     return value if value is None else number(value) if math.isfinite(value) else str(float(value))
+
+
+def label(text: str | None, longest: int = 2000) -> str:
+    """A name as it travels, empty for none: cleaned, and cut where nobody reads on; a page shows the rest in a tooltip."""
+    whole = "" if text is None else clean(str(text))
+    return whole if len(whole) <= longest else f"{whole[:longest]}… ({len(whole):,} characters)"
+
+
+def labels(names: Iterable[str]) -> list[str]:
+    return list(map(label, names))
+
+
+def texts_of(found: Any, *names: str) -> dict[str, str]:
+    """Texts of an object as they travel."""
+    return {name: label(getattr(found, name)) for name in names}
+
+
+def clean(text: str) -> str:
+    """Halves of surrogate pairs are no characters; each is replaced by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def number(value: float | None) -> float | None:
+    """JSON has no infinity: what is not finite becomes null."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def numbers_of(found: Any, *names: str) -> dict[str, float | None]:
+    """Numbers of an object as they travel."""
+    return {name: number(getattr(found, name)) for name in names}
+
+
+def about(portrait: Portrait) -> dict[str, Any] | None:
+    """The explanation of a run; without one, the evidence of its stages."""
+    found = portrait.explained
+    if found is None:
+        if portrait.stages is None:
+            return None
+        found = Explained("", captions=captions(portrait.stages, plain))
+    cited, table = portrait.reference, found.table
+    return {
+        **texts_of(found, "sentence", "lead"),
+        "table": None
+        if table is None
+        else {
+            "title": label(table.title),
+            "rows": labels(table.rows),
+            "columns": labels(table.columns),
+            "values": [[number(float(value)) for value in row] for row in table.values],
+        },
+        "captions": [
+            {**texts_of(one, "title", "text"), "start": number(one.start) or 0.0, "stop": number(one.stop)}
+            for one in found.captions
+        ],
+        "paper": None if cited is None else texts_of(cited, "text", "arxiv"),
+    }
+
+
+def glossary(group: Sequence[Portrait]) -> dict[str, str]:
+    """Symbols of all pages, then those of the papers of a scene."""
+    own = [portrait.explained.glossary for portrait in group if portrait.explained is not None]
+    return {label(symbol): label(says) for found in (GLOSSARY, *own) for symbol, says in found.items()}
+
+
+def claim_place(row: Verdict) -> str:
+    """Where a claim stands in its theory, such as a saddle or a stage."""
+    known = tags().get(row.tag)
+    return label(known.number) if known is not None else OTHERS
+
+
+def places_of(group: Sequence[Portrait]) -> list[str]:
+    """Places of all claims of a scene, in the order in which their papers declare them."""
+    declared = list(tags())
+    first: dict[tuple[str, str], int] = {}
+    for rank, tag in enumerate(declared):
+        first.setdefault((_paper(tag), label(tags()[tag].number)), rank)
+    ranks: dict[str, int] = {}
+    for row in (row for portrait in group for row in portrait.ledger or ()):
+        place = claim_place(row)
+        rank = first.get((_paper(row.tag), place), len(declared))
+        ranks[place] = min(rank, ranks.get(place, rank))
+    return sorted(ranks, key=lambda place: ranks[place])
+
+
+def _paper(tag: str) -> str:
+    return tag.split(":")[0]
+
+
+def tokens_of(group: Sequence[Portrait]) -> list[str]:
+    """Tokens of a scene in the order of their colours: that of the matrices between tokens, or of points."""
+    views = [view for portrait in group for view in portrait.views]
+    names = [name for view in views if isinstance(view, Matrices) and view.tokens for name in view.rows]
+    names = names or [name for view in views if isinstance(view, Points) and view.tokens for name in view.labels]
+    return labels(dict.fromkeys(names))[:1000]  # more than eight have no colour
+
+
+def differing(group: Sequence[Portrait]) -> list[list[Any]]:
+    """Options that are not the same in all runs of a scene: the name, and the value of each run."""
+    configs = [portrait.run.config or {} for portrait in group]
+    names = dict.fromkeys(name for config in configs for name in config)
+    found = [[label(name), [_value(config.get(name)) for config in configs]] for name in names]
+    return [[name, values] for name, values in found if len(set(values)) > 1][:12]
+
+
+def _value(value: Any) -> str:
+    """A setting as it is shown: of a file its name alone."""
+    if isinstance(value, str):
+        return label(Path(value).name if Path(value).is_absolute() else value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return label(" ".join(map(_value, value)))
+    return "–" if value is None else label(json.dumps(value, default=str))
 
 
 GENERATOR = '<meta name="generator" content="Stagescope'
@@ -426,7 +510,7 @@ def page(
 ) -> str:
     """The whole file. The same portraits give the same bytes; `done` is called after each run."""
     blocks = Blocks()
-    named = title or default_title([portrait.name for portrait in portraits])
+    named = title or first_names(portrait.name for portrait in portraits)
     data = page_data(portraits, named, blocks, exact=exact, done=done)
     styles = [uplot_file("uPlot.min.css"), viewer_style("style", "panels", "player", "guide", "play")]
     libraries = [uplot_file("uPlot.iife.js")]
@@ -441,15 +525,7 @@ def document(
 ) -> str:
     """The HTML file: its data, scripts that are no modules, the viewer, and its styles."""
     parts = [
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy([*libraries, viewer], styles)}">',
-        f'{GENERATOR} {stagescope.__version__}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        '<link rel="icon" href="data:,">',  # or a browser asks a server for one
-        f"<title>{html.escape(clean(title)[:200])}</title>",
-        *(f"<style>{style}</style>" for style in styles),
-        "</head>\n<body>",
+        *head(title, [*libraries, viewer], styles),
         f"<noscript>This {what} is drawn by a script inside this file. Please allow scripts for it.</noscript>",
         '<main id="page"></main>',
         f'<script type="application/json" id="data">{safe_json(data)}</script>',
@@ -461,9 +537,19 @@ def document(
     return "\n".join(parts)
 
 
-def default_title(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+def head(title: str, scripts: Sequence[str], styles: Sequence[str], scheme: str = "light dark") -> list[str]:
+    """The beginning of a file that runs these scripts alone, up to its body."""
+    return [
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(scripts, styles)}">',
+        f'{GENERATOR} {stagescope.__version__}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta name="color-scheme" content="{scheme}">',
+        '<link rel="icon" href="data:,">',  # or a browser asks a server for one
+        f"<title>{html.escape(clean(title)[:200])}</title>",
+        *(f"<style>{style}</style>" for style in styles),
+        "</head>\n<body>",
+    ]
 
 
 def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from stagescope.papers.registry import studies, study
 from stagescope.papers.study import Study
 from stagescope.reporting.bundle import embeddable, unexported
 from stagescope.runs.run import Run
+from stagescope.spec import Json
 
 Settings = Mapping[str, Any]
 
@@ -32,13 +33,13 @@ def play_of(name: str) -> tuple[Study, Playable]:
     return found, found.play
 
 
-def play_data(names: Sequence[str], title: str, start: Mapping[str, Settings] | None = None) -> dict[str, Any]:
+def play_data(names: Sequence[str], title: str, start: Mapping[str, Settings] | None = None) -> Json:
     """The data of `viewer/play.js` for some studies; `start` has settings by study with which they begin."""
     made = [_study(*play_of(name), (start or {}).get(name, {})) for name in names]
     return {"title": title, "version": stagescope.__version__, "studies": made}
 
 
-def play_of_runs(runs: Sequence[Run]) -> dict[str, Any] | None:
+def play_of_runs(runs: Sequence[Run]) -> Json | None:
     """The data of a Play tab: studies of these runs that can be played, each from the settings of its first run."""
     start: dict[str, Settings] = {}
     for run in runs:
@@ -84,7 +85,7 @@ def laws_script(names: Sequence[str]) -> str:
     return "globalThis.stagescopeLaws = {\n...globalThis.stagescopeLaws,\n" + ",\n".join(parts) + "\n};\n"
 
 
-def _study(found: Study, play: Playable, start: Settings) -> dict[str, Any]:
+def _study(found: Study, play: Playable, start: Settings) -> Json:
     presets = _presets(found, play)
     if not presets:
         raise InputError(f"no preset of {found.name} has the options that its law assumes: {dict(play.fixed)}")
@@ -105,7 +106,7 @@ def _study(found: Study, play: Playable, start: Settings) -> dict[str, Any]:
     }
 
 
-def _presets(found: Study, play: Playable) -> dict[str, dict[str, Any]]:
+def _presets(found: Study, play: Playable) -> dict[str, Json]:
     """Presets that the law is made for: options as stated, and the end of the flow, which some leave open."""
     made = {}
     for name in found.presets:
@@ -121,7 +122,7 @@ def _presets(found: Study, play: Playable) -> dict[str, dict[str, Any]]:
     return made
 
 
-def _checked(found: Study, play: Playable, preset: str, changes: Settings) -> dict[str, Any]:
+def _checked(found: Study, play: Playable, preset: str, changes: Settings) -> Json:
     """Changes as JSON, with a sentence for what the page could not show."""
     seed = changes.get("seed", 0)
     options = found.configured(preset, **{name: value for name, value in changes.items() if name != "seed"})

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ from stagescope.options import option_words
 from stagescope.papers.reading import Reading, reading
 from stagescope.papers.registry import paper_of, studies
 from stagescope.runs.run import Run
+from stagescope.spec import Json
 from stagescope.views.any_run import any_views
 from stagescope.views.view import Curve, Curves, Portrait, View
 from stagescope.watching.source import KINDS, is_watched
@@ -76,7 +78,7 @@ def legs_as_stages(path: SaddlePath, run: Run) -> list[Stage]:
     return stages
 
 
-def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[dict[str, Any]]:
+def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[Json]:
     """One row an event, in order of the predicted time: when it should come, and when it came."""
     measured = {} if found is None else found.events
     names = [*path.sequence, *(name for name in path.events if path.events[name].t is None)]
@@ -91,26 +93,21 @@ def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[d
     return rows
 
 
-LISTED = 24
-"""Items of a setting that are listed: a vocabulary would fill the page."""
-
-
-def provenance(run: Run) -> dict[str, Any]:
+def provenance(run: Run) -> Json:
     """Titled facts: rows (name, value) or a text. The order is that of the page."""
-    config = run.config or {}
-    sections: dict[str, Any] = {
+    config = {name: value for name, value in (run.config or {}).items() if value is not None and name not in ("study", "seed")}
+    sections: Json = {
         "run": _run(run),
         "model and probe": _model(run),
-        "settings": [
-            (name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in ("study", "seed")
-        ],
+        "settings": [(name, setting_text(_local(value))) for name, value in config.items()],
     }
     environment = run.provenance.get("environment") or {}
     rows = [(name, str(environment[name])) for name in ("python", "system", "machine", "cores") if name in environment]
     rows += [(name, str(version)) for name, version in environment.get("packages", {}).items() if version != "absent"]
     sections["made with"] = [*rows, ("page written by stagescope", stagescope.__version__)]
     sections["on the command line"], sections["in Python"] = reproduce(run) or (None, None)
-    sections["cite"] = citation(run)
+    paper = reference_of(run)
+    sections["cite"] = paper and f"{paper.text}\n\n{paper.bibtex}"
     return {title: facts for title, facts in sections.items() if facts}
 
 
@@ -142,14 +139,13 @@ def _model(run: Run) -> list[tuple[str, str]]:
     rows = [(name, value) for name, value in run.spec["source"].items() if name not in ("kind", "probe")]
     probe = run.spec["source"].get("probe")
     rows += [(f"probe: {name}", value) for name, value in probe.items()] if isinstance(probe, Mapping) else []
-    return [(str(name), _plain(_tokens(_local(value)))) for name, value in rows if value not in (None, [])]
-
-
-def _tokens(value: Any) -> Any:
-    """Texts in a list are quoted: tokens may be blanks."""
-    if not isinstance(value, list):
-        return value
-    return [json.dumps(item, ensure_ascii=False) if isinstance(item, str) else item for item in value]
+    found = []
+    for name, value in rows:
+        if isinstance(value, list):  # texts are quoted: tokens may be blanks
+            value = [json.dumps(item, ensure_ascii=False) if isinstance(item, str) else item for item in value]
+        if value not in (None, []):
+            found.append((str(name), setting_text(_local(value))))
+    return found
 
 
 def _source(source: Mapping[str, Any]) -> str:
@@ -165,10 +161,12 @@ def _local(value: Any) -> Any:
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
-def _plain(value: Any) -> str:
+def setting_text(value: Any) -> str:
+    """An option as a page shows it."""
     if isinstance(value, list | tuple):
-        more = f" ... ({len(value):,} in all)" if len(value) > LISTED else ""
-        return " ".join(map(_plain, value[:LISTED])) + more or "none"
+        shown = value[:24]  # a vocabulary would fill the page
+        more = f" ... ({len(value):,} in all)" if len(value) > len(shown) else ""
+        return " ".join(map(setting_text, shown)) + more or "none"
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
@@ -176,7 +174,12 @@ def reproduce(run: Run) -> tuple[str, str] | None:
     """The command and the Python lines that make the run again; None for runs that are not a study's."""
     if run.study is None or run.study not in studies() or run.config is None:
         return None
-    changed = _changed(run)
+    changed = {}  # options that differ from the study's defaults, as the config has them
+    for name, info in studies()[run.study].options.model_fields.items():
+        value = run.config.get(name)
+        default = list(info.default) if isinstance(info.default, tuple) else info.default
+        if value is not None and value != default:
+            changed[name] = _local(value)
     literals = {name: tuple(value) if isinstance(value, list) else value for name, value in changed.items()}
     arguments = [repr(run.study), *(f"{name}={value!r}" for name, value in literals.items()), f"seed={run.seed}"]
     lines = f"import stagescope as ss\n\nrun = ss.run_study({', '.join(arguments)})\nprint(ss.check(run))"
@@ -187,24 +190,6 @@ def run_command(study: str, changed: Mapping[str, Any], seed: int, out: str) -> 
     """The command that makes a run of a study, from the options that differ from its defaults."""
     words = [word for name, value in changed.items() for word in option_words(name, _local(value))]
     return shlex.join(["stagescope", "run", study, *words, "--seed", str(seed), "--out", out])
-
-
-def _changed(run: Run) -> dict[str, Any]:
-    """Options that differ from the study's defaults, as the config has them."""
-    fields, config = studies()[run.study or ""].options.model_fields, run.config or {}
-    found = {}
-    for name, info in fields.items():
-        value = config.get(name)
-        default = list(info.default) if isinstance(info.default, tuple) else info.default
-        if name in config and value is not None and value != default:
-            found[name] = _local(value)
-    return found
-
-
-def citation(run: Run) -> str | None:
-    """The paper of the run's study, as text and BibTeX."""
-    paper = reference_of(run)
-    return None if paper is None else f"{paper.text}\n\n{paper.bibtex}"
 
 
 Found = TypeVar("Found")
@@ -361,19 +346,12 @@ def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
         return "a saddle ladder needs a law of motion, and this run was recorded elsewhere"
     if seen.type == "own" and seen.what is None:
         return "the saddle ladder needs your objective: ss.report(run, objective=...), or --objective MODULE:NAME of `report`"
-    if _on_batches(seen):
-        return f"there is no saddle ladder: {BATCHES}"
+    with suppress(StagescopeError):  # a law that cannot be built, which the ladder says
+        if not seen.has_own_ladder and drawn_afresh(seen.field):
+            return f"there is no saddle ladder: {BATCHES}"
     if "ladder" in skip:
         return _as_asked("ladder", "ladder")
     if not seen.has_own_ladder and (size > LARGE or seen.cost.slow_ladder):
         how = "`stagescope ladder` on the folder of the run says how long, and computes it"
         return f"the saddle ladder of {size:,} parameters takes from minutes to hours and was left out; {how}"
     return None
-
-
-def _on_batches(seen: Reading) -> bool:
-    """Whether critical points would be searched on batches; False also for a law that cannot be built, which the ladder says."""
-    try:
-        return not seen.has_own_ladder and drawn_afresh(seen.field)
-    except StagescopeError:
-        return False

@@ -1,7 +1,7 @@
 """Write the report of some runs: one HTML file that works from disk, without a network; forks show how far apart they are."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import count
@@ -11,14 +11,14 @@ from typing import overload
 import numpy as np
 
 from stagescope.claims.own import Claims, own_claims
-from stagescope.errors import InputError
+from stagescope.errors import InputError, first_names
 from stagescope.fields.field import Field, Objective
 from stagescope.markup import escaped
 from stagescope.papers.fork_difference import fork_difference
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import forked
 from stagescope.progress import progress_for
-from stagescope.reporting.page import GENERATOR, default_title, page
+from stagescope.reporting.page import GENERATOR, page
 from stagescope.reporting.portrait import PARTS, named, portrait, skipped
 from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
@@ -27,6 +27,7 @@ from stagescope.spec import digest
 from stagescope.views.curves import curves
 from stagescope.views.view import Curve, Portrait
 
+Runs = Run | str | Path | Iterable[Run | str | Path]
 ABOUT = "|theta of the fork - theta of its parent| over |theta of its parent|, at equal times from the fork on."
 
 
@@ -45,10 +46,6 @@ def with_distances(portraits: Sequence[Portrait]) -> list[Portrait]:
                 each = replace(each, views=(*each.views, view))
         made.append(each)
     return made
-
-
-HEAD = 4000
-"""Bytes at the start of a file that tell whether it is a report."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class Page:
 
 @overload
 def report(
-    runs: Run | str | Path | Iterable[Run | str | Path],
+    runs: Runs,
     path: str | Path,
     *,
     exact: bool = ...,
@@ -94,7 +91,7 @@ def report(
 
 @overload
 def report(
-    runs: Run | str | Path | Iterable[Run | str | Path],
+    runs: Runs,
     path: None = None,
     *,
     exact: bool = ...,
@@ -107,7 +104,7 @@ def report(
 
 
 def report(
-    runs: Run | str | Path | Iterable[Run | str | Path],
+    runs: Runs,
     path: str | Path | None = None,
     *,
     exact: bool = False,
@@ -143,7 +140,13 @@ def report(
     skip, own = skipped(skip), own_claims(claims)
     if not isinstance(runs, Iterable) or isinstance(runs, str):
         runs = [runs]
-    opened = [_opened(run) for run in runs]
+    opened = []
+    for each in runs:
+        if not isinstance(each, Run | str | Path):
+            raise InputError(f"{each!r} is no run; give a run, the folder of one, or several of them")
+        opened.append(run := each if isinstance(each, Run) else load(each))
+        if not run.frames:
+            raise InputError(f"{run.path or run!r}: the run has no frame yet, so there is nothing to show")
     if not opened:
         raise InputError("no run to report on; give at least one run or the folder of one")
     if objective is not None:
@@ -164,21 +167,18 @@ def report(
         html = page(with_distances(portraits), title, exact=exact, done=done)
     several = len(portraits) > 1
     notes = tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
-    made = Page(html, title or default_title([found.name for found in portraits]), notes)
+    made = Page(html, title or first_names(found.name for found in portraits), notes)
     return made if target is None else made.save(target)
 
 
 def write(
     portraits: Sequence[Portrait],
     path: Path,
-    *,
-    exact: bool = False,
     title: str | None = None,
-    done: Callable[[], None] = lambda: None,
 ) -> Path:
-    """The page of portraits that are made already; `done` is called after each."""
+    """The page of portraits that are made already."""
     target = html_target(path)
-    publish(target, page(portraits, title, exact=exact, done=done).encode())
+    publish(target, page(portraits, title).encode())
     return target
 
 
@@ -192,15 +192,6 @@ def names(runs: Sequence[Run]) -> list[str]:
     return [
         f"{name} ({longer[: place + 1].count(name)})" if longer.count(name) > 1 else name for place, name in enumerate(longer)
     ]
-
-
-def _opened(what: Run | str | Path) -> Run:
-    if not isinstance(what, Run | str | Path):
-        raise InputError(f"{what!r} is no run; give a run, the folder of one, or several of them")
-    run = what if isinstance(what, Run) else load(what)
-    if not run.frames:
-        raise InputError(f"{run.path or run!r}: the run has no frame yet, so there is nothing to show")
-    return run
 
 
 def html_target(path: Path) -> Path:
@@ -218,7 +209,7 @@ def html_target(path: Path) -> Path:
     if path.exists():
         try:
             with open(path, "rb") as file:
-                head = file.read(HEAD)
+                head = file.read(4000)
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror}), so it is not replaced; choose another name") from None
         if GENERATOR.encode() not in head:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from stagescope.claims.own import Claims, own_claims
 from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import InputError, unknown
-from stagescope.landscape.ladder import Rung
 from stagescope.progress import progress_for
 from stagescope.reporting.portrait import PARTS, portrait, predicted_events
 from stagescope.reporting.static_draw import draw_curves, draw_ladder, draw_matrices, draw_points
@@ -128,20 +127,20 @@ def text(found: Portrait) -> str:
         lines += ["", "## Ledger", "", found.ledger.summary(), "", *_table(heads, rows)]
         lines += [line for remark in found.ledger.remarks() for line in ("", _inline(remark))]
     if found.prediction is not None:  # the events of the saddle path beside those of the run
-        rows = [
-            (
-                row["name"],
-                _number(row["t"]),
-                "" if row["t"] is None else span_text(row["low"], row["high"], " to "),
-                _number(row["measured"]),
-                row["said"],
-            )
-            for row in predicted_events(found.prediction, found.stages, found.run)
-        ]
+        rows = []
+        for row in predicted_events(found.prediction, found.stages, found.run):
+            span = "" if row["t"] is None else span_text(row["low"], row["high"], " to ")
+            rows.append((row["name"], _number(row["t"]), span, _number(row["measured"]), row["said"]))
         lines += ["", "## Predicted from the start", "", *_table(("event", "predicted", "interval", "measured", ""), rows)]
     if found.ladder is not None and len(found.ladder):
         heads = ("rung", found.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
-        lines += ["", "## Saddle ladder", "", *_table(heads, [_rung(rung) for rung in found.ladder])]
+        rows = []
+        for rung in found.ladder:
+            rate = rung.law_words or _number(rung.rates[0] if rung.rates else None)
+            numbers = map(_number, (rung.measured_rate, rung.predicted_escape, rung.measured_escape))
+            distance = _number(rung.distance if rung.found else None)
+            rows.append((rung.label, _number(rung.t), distance, rung.opening or "nothing", rate, *numbers, rung.note))
+        lines += ["", "## Saddle ladder", "", *_table(heads, rows)]
     return "\n".join([*lines, "", f"<!-- {MARK} -->"]) + "\n"
 
 
@@ -149,15 +148,10 @@ def _stages(found: Stages) -> list[str]:
     rows = [(stage.label, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found]
     lines = ["", "## Stages", "", *_table(("stage", f"from {found.clock}", "to", "evidence"), rows)]
     if found.events:
-        events = [
-            (
-                name,
-                _number(event.time, event.words),
-                span_text(*event.interval, " to ") if event.interval else "",
-                found.notes.get(name, ""),
-            )
-            for name, event in found.estimates.items()
-        ]
+        events = []
+        for name, event in found.estimates.items():
+            span = span_text(*event.interval, " to ") if event.interval else ""
+            events.append((name, _number(event.time, event.words), span, found.notes.get(name, "")))
         lines += ["", "## Events", "", *_table(("event", found.clock, "95 % interval", ""), events)]
     if found.transitions:
         steps = [
@@ -166,13 +160,6 @@ def _stages(found: Stages) -> list[str]:
         ]
         lines += ["", "## Transitions", "", *_table(("curve", found.clock, "95 % interval", "changes by"), steps)]
     return lines
-
-
-def _rung(rung: Rung) -> tuple[str, ...]:
-    rate = rung.law_words or _number(rung.rates[0] if rung.rates else None)
-    numbers = map(_number, (rung.measured_rate, rung.predicted_escape, rung.measured_escape))
-    distance = _number(rung.distance if rung.found else None)
-    return (rung.label, _number(rung.t), distance, rung.opening or "nothing", rate, *numbers, rung.note)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

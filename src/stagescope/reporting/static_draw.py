@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stagescope.errors import first_names
 from stagescope.landscape.ladder import Ladder
 from stagescope.views.axes import log_time, log_values
 from stagescope.views.figure import COLORS, GREY, TINTS, colour_map
@@ -17,18 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 STYLES = ("-", "--", ":", "-.")
-DASHED = (0, (2, 1.5))
-"""What was not measured."""
-KEYED = 6
-"""Stages too narrow for a name that are named beside the axes; more would leave these no room."""
-
-
-BAND = 1.5
-"""Points from which the interval of an event is drawn: those of flows are narrower than a line."""
 WIDEST = 1 / 3
 """An interval wider than this share of the axis is not drawn: it would colour the whole figure."""
-NAMED = 3
-"""Events of a band that are named."""
 
 
 def plain(text: str, longest: int = 28) -> str:
@@ -67,20 +58,18 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
         if curve.faint:
             axes.plot(time, curve.values, color=GREY, lw=0.6, alpha=0.35, zorder=1)
     for curve, (color, style) in zip(named, _looks(named), strict=True):
-        look: Any = {"color": COLORS[color % len(COLORS)], "ls": STYLES[style % len(STYLES)], "markersize": 4}
-        look |= {"ls": DASHED} if curve.dashed else {}
+        look: Any = {"color": COLORS[color % len(COLORS)], "ls": (0, (2, 1.5)) if curve.dashed else STYLES[style % len(STYLES)]}
         # Records that have no number before or after them are dots: a line would not show them.
         good = np.concatenate([[False], np.isfinite(curve.values), [False]])
         alone = good[1:-1] & ~good[:-2] & ~good[2:]
         dots: Any = {"marker": "o", "markevery": alone} if alone.any() else {}
-        axes.plot(time, curve.values, **look, **dots, label=plain(curve.name), zorder=3)
-    last = float(time[-1])
+        axes.plot(time, curve.values, **look, **dots, markersize=4, label=plain(curve.name), zorder=3)
+    first, last = float(time[0]), float(time[-1])
     if log_time(time):
         axes.set_xscale("log")
         first = float(time[time > 0][0])
+    if last > first:
         axes.set_xlim(first, last)
-    elif len(time) > 1 and last > float(time[0]):
-        axes.set_xlim(float(time[0]), last)
     axes.set_xlabel(portrait.run.clock)
     if log_values([view]):
         values = np.concatenate([curve.values for curve in view.curves])
@@ -149,10 +138,11 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
             narrow[name] = Rectangle((0, 0), 1, 1, label=name, **look)
         if start > low:
             axes.axvline(start, color=GREY, lw=0.5, alpha=0.6, zorder=0)
-    unnamed = [handle for name, handle in narrow.items() if name not in written]
-    missing += len(unnamed[KEYED:])
+    handles = [handle for name, handle in narrow.items() if name not in written]
+    unnamed = handles[:6]  # more would leave the axes no room
+    missing += len(handles) - len(unnamed)
     if missing:
-        unnamed[KEYED:] = [Rectangle((0, 0), 1, 1, label=f"and {missing} more", color="white", lw=0)]
+        unnamed += [Rectangle((0, 0), 1, 1, label=f"and {missing} more", color="white", lw=0)]
     return max(1, len(busy)) * height, unnamed
 
 
@@ -169,21 +159,18 @@ def bands(axes: "Axes", portrait: Portrait) -> "list[Artist]":
     spans = sorted((*event.interval, name) for name, event in found.items() if event.interval is not None)
     for start, stop, name in spans:
         start, stop = max(start, low), min(stop, high)
-        if not np.isfinite([start, stop]).all() or not 0 < stop - start <= WIDEST * (high - low):
+        if not 0 < stop - start <= WIDEST * (high - low) or _width(axes, start, stop) < 1.5:  # points: narrower than a line
             continue
-        if _width(axes, start, stop) < BAND:
-            continue
+        names = [name]
         if seen and start <= seen[-1][1]:
-            start, stop, names = seen[-1][0], max(stop, seen[-1][1]), [*seen.pop()[2], name]
-        else:
-            names = [name]
+            first, last, others = seen.pop()
+            start, stop, names = first, max(stop, last), [*others, name]
         seen.append((start, stop, names))
     look: Any = {"color": GREY, "alpha": 0.18, "lw": 0}
     for start, stop, names in seen:
         axes.axvspan(start, stop, zorder=0, **look)
-        rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         place: Any = {"xycoords": axes.get_xaxis_transform(), "xytext": (1.5, 3), "textcoords": "offset points", "rotation": 90}
-        axes.annotate(plain(", ".join(names[:NAMED]) + rest, 40), (start, 0.0), **place, fontsize=6, color="#777777", va="bottom")
+        axes.annotate(plain(first_names(names), 40), (start, 0.0), **place, fontsize=6, color="#777777", va="bottom")
     return [Rectangle((0, 0), 1, 1, label="95 % intervals,\noverlapping ones joined", **look)] if seen else []
 
 
@@ -193,24 +180,21 @@ def _width(axes: "Axes", start: float, stop: float) -> float:
     return float(ends[1, 0] - ends[0, 0]) * 72 / axes.figure.dpi
 
 
-MOMENTS = 6
-"""Frames of a row of small pictures, the first and the last among them."""
-PANELS = 4
 WIDE = 2.5
 """Columns over rows from which matrices are put one above the other."""
 MARK_COLORS = ("white", COLORS[1], COLORS[5], COLORS[3], COLORS[4], COLORS[2])
 
 
-def moments(portrait: Portrait, view: View, most: int = MOMENTS) -> list[tuple[int, str]]:
-    """Places in a view's frames, and what happens there: the start, events that were reached, and the end."""
+def moments(portrait: Portrait, view: View, most: int = 6) -> list[tuple[int, str]]:
+    """At most so many places in a view's frames, and what happens there: the start, events that were reached, and the end."""
     time, found = times(portrait, view), portrait.stages
     seen: dict[int, str] = {0: "start"}
-    events = {} if found is None else found.events
-    for name, when in sorted(((n, w) for n, w in events.items() if w is not None), key=lambda item: item[1]):
-        place = int(np.argmin(np.abs(time - when)))
+    events = {} if found is None else {name: when for name, when in found.events.items() if when is not None}
+    for name in sorted(events, key=lambda name: events[name]):
+        place = int(np.argmin(np.abs(time - events[name])))
         if 0 < place < len(time) - 1:
             seen[place] = f"{seen[place]}, {name}" if place in seen else name
-    if not events and len(time) > 2:
+    if (found is None or not found.events) and len(time) > 2:
         seen |= {int(place): "" for place in np.linspace(0, len(time) - 1, most)[1:-1]}
     if len(time) > 1:
         seen[len(time) - 1] = "end"
@@ -220,11 +204,11 @@ def moments(portrait: Portrait, view: View, most: int = MOMENTS) -> list[tuple[i
     return [(place, seen[place]) for place in chosen]
 
 
-def draw_matrices(portrait: Portrait, view: Matrices, most: int = MOMENTS) -> "Drawing":
-    """Moments side by side, or one above the other where matrices are wide; heads in the other direction."""
+def draw_matrices(portrait: Portrait, view: Matrices) -> "Drawing":
+    """Up to four panels at moments side by side, or one above the other where matrices are wide; heads in the other direction."""
     from matplotlib import pyplot
 
-    shown, panels = moments(portrait, view, most), min(len(view.panels), PANELS)
+    shown, panels = moments(portrait, view), min(len(view.panels), 4)
     rows, columns = len(view.rows), len(view.columns)
     wide = columns > WIDE * rows
     grid = (len(shown), panels) if wide else (panels, len(shown))
@@ -253,8 +237,14 @@ def draw_matrices(portrait: Portrait, view: Matrices, most: int = MOMENTS) -> "D
         for row in all_axes:
             row[0].set_ylabel(plain(view.row_axis))
     drawing.colorbar(image, ax=all_axes, shrink=0.8, aspect=25, pad=0.01)
-    _key(drawing, view)
-    left = f" (first {PANELS} of {len(view.panels)})" if len(view.panels) > PANELS else ""
+    if view.marks is not None:
+        from matplotlib.lines import Line2D
+
+        look: Any = {"marker": "o", "ls": "", "markeredgecolor": "black", "markersize": 4}
+        named = zip(view.marks.names, MARK_COLORS, strict=False)
+        handles = [Line2D([], [], color=color, label=plain(name), **look) for name, color in named]
+        drawing.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
+    left = f" (first {panels} of {len(view.panels)})" if len(view.panels) > panels else ""
     drawing.suptitle(plain(view.title, 80) + left, fontsize=9.5, x=0.01, ha="left")
     return drawing
 
@@ -280,18 +270,6 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
             row, column = np.nonzero(view.marks.cells == number)
             axes.scatter(column, row, s=5, color=color, lw=0.4, edgecolor="black")
     return image
-
-
-def _key(drawing: "Drawing", view: Matrices) -> None:
-    if view.marks is None:
-        return
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], marker="o", ls="", color=color, markeredgecolor="black", markersize=4, label=plain(name))
-        for name, color in zip(view.marks.names, MARK_COLORS, strict=False)
-    ]
-    drawing.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
 
 
 def draw_points(portrait: Portrait, view: Points) -> "Drawing":
@@ -325,11 +303,12 @@ def draw_ladder(ladder: Ladder) -> "Drawing":
     rungs = [rung for rung in ladder if rung.law or rung.rates]
     drawing, pair = pyplot.subplots(1, 2, figsize=(7.2, 1.5 + 0.42 * len(rungs)), layout="constrained", sharey=True)
     rows = np.arange(len(rungs))
-    rates = ([rung.rates[0] if rung.rates else None for rung in rungs], [rung.measured_rate for rung in rungs])
-    leaves = ([rung.predicted_escape for rung in rungs], [rung.measured_escape for rung in rungs])
-    for axes, (predicted, measured), title in zip(pair, (rates, leaves), ("growth rate", f"left at {ladder.clock}"), strict=True):
-        axes.plot(np.array(predicted, float), rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
-        axes.plot(np.array(measured, float), rows, "o", color=COLORS[1], label="measured", markersize=3.5)
+    rates = [(rung.rates[0] if rung.rates else None, rung.measured_rate) for rung in rungs]
+    leaves = [(rung.predicted_escape, rung.measured_escape) for rung in rungs]
+    for axes, values, title in zip(pair, (rates, leaves), ("growth rate", f"left at {ladder.clock}"), strict=True):
+        predicted, measured = np.array(values, float).T
+        axes.plot(predicted, rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
+        axes.plot(measured, rows, "o", color=COLORS[1], label="measured", markersize=3.5)
         axes.set_xlabel(title)
     names = [plain(": ".join(filter(None, (rung.label, rung.opening, rung.law_words))), 50) for rung in rungs]
     pair[0].set_yticks(rows, names)

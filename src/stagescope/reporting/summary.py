@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
     from matplotlib.figure import SubFigure
 
-SHOWN = 3
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -99,7 +97,7 @@ def _draw(found: Portrait, loss: Curves, attention: Matrices | None) -> "Drawing
     """Made without pyplot, so that the notebook's own figures and backend are left alone."""
     from matplotlib.figure import Figure
 
-    shown = [] if attention is None else moments(found, attention, SHOWN)
+    shown = [] if attention is None else moments(found, attention, 3)
     drawing = Figure(figsize=(9.0, 2.9), layout="constrained", dpi=110)
     parts = drawing.subfigures(1, 1 + bool(shown), squeeze=False, width_ratios=(1.3, 1.0)[: 1 + bool(shown)])[0]
     axes = parts[0].subplots()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import DamagedRun, InputError, needed
+from stagescope.spec import Json
 
 _TYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8"}
 
@@ -44,7 +45,7 @@ def metadata(columns: Mapping[str, Column], frames: int, chunk: int, clock: str)
     return {"zarr.json": _text(group), **{f"{name}/zarr.json": _text(body) for name, body in bodies.items()}}
 
 
-def _array(column: Column, frames: int, chunk: int) -> dict[str, Any]:
+def _array(column: Column, frames: int, chunk: int) -> Json:
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -107,5 +108,5 @@ def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -
     return found
 
 
-def _text(body: dict[str, Any]) -> bytes:
+def _text(body: Json) -> bytes:
     return (json.dumps(body, indent=2) + "\n").encode()

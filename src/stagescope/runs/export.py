@@ -79,11 +79,6 @@ def columns(run: Run, derived: Iterable[Derived] = ()) -> dict[str, np.ndarray]:
     return found
 
 
-def too_wide(derived: Iterable[Derived]) -> list[str]:
-    """The derived arrays that a table leaves out."""
-    return [each.name for each in derived if each.size > WIDEST]
-
-
 def target(run: Run, out: Path | str | None, suffix: str, overwrite: bool) -> Path:
     """The file that an export of a run goes to, by default the run's name with a suffix; one that will not do is refused."""
     path = outside(run, out, suffix)

@@ -39,8 +39,8 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
-PATIENCE, PAUSE = 0.2, 0.01
-"""Seconds a writer waits for a lock, and between two tries: readers hold it for microseconds, another writer while it runs."""
+PATIENCE = 0.2
+"""Seconds a writer waits for a lock: readers hold it for microseconds, another writer while it runs."""
 
 
 @contextmanager
@@ -52,16 +52,10 @@ def store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = _REMEDY.get(error.errno or 0, "check the folder and try again")
-        raise StoreError(f"{_known(error, path)}: {error.strerror or error}: {remedy}") from error
-
-
-def _known(error: OSError, path: Path) -> str | Path:
-    """The file of an error by a name that the caller knows."""
-    if not isinstance(error.filename, str):
-        return error.filename or path
-    stem = f".{path.resolve().name}."
-    return path if any(part.startswith(stem) for part in Path(error.filename).parts) else error.filename
+        remedy, known = _REMEDY.get(error.errno or 0, "check the folder and try again"), error.filename or path
+        if isinstance(known, str) and any(part.startswith(f".{path.resolve().name}.") for part in Path(known).parts):
+            known = path
+        raise StoreError(f"{known}: {error.strerror or error}: {remedy}") from error
 
 
 def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -202,7 +196,7 @@ class Lock:
             if time.monotonic() > patience:
                 self.release()
                 raise StoreError(f"{path}: another process is writing this run; wait for it or stop it")
-            time.sleep(PAUSE)
+            time.sleep(PATIENCE / 20)
 
     def release(self) -> None:
         """Once is enough, twice does no harm: an error may strike after the run was closed."""

@@ -1,7 +1,7 @@
 """A run from plain arrays that were recorded elsewhere: no field, no dynamics, no parameters."""
 
 import hashlib
-from collections.abc import Mapping, Sized
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -43,28 +43,32 @@ def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: A
         check_name(name)
         if name in TAKEN:
             raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
-    arrays = {clock: time, **{name: _array(name, values, clock, len(time)) for name, values in given.items()}}
+    arrays, records = {clock: time}, len(time)
+    for name, values in given.items():
+        arrays[name] = found = numbers(name, values, _FEWER)
+        if found.ndim == 0:
+            raise InputError(f"{name} is a single number; give one for each of the {records:,} records")
+        if len(found) != records:
+            raise InputError(f"{name} has {len(found):,} records, {clock} has {records:,}; give them the same length, time first")
+        if not found.size:
+            raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
     if loss is not None and arrays["loss"].ndim != 1:
         raise InputError(f"loss has shape {arrays['loss'].shape}, expected one number a record; average it, or rename the array")
-    return Run(
-        params=Arrays.of({}),
-        series=Arrays.of(arrays),
-        spec=_spec(arrays),
-        clock=clock,
-        status="finished",
-        seed=None,
-        axes={name: (clock, *(f"{name}_{i}" for i in range(values.ndim - 1))) for name, values in arrays.items()},
-    )
-
-
-def _spec(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """What is known of such a run: that it comes from arrays, and the digest of these."""
+    # what is known of such a run: that it comes from arrays, and the digest of these
     seal = hashlib.sha256()
     for name, values in arrays.items():
         seal.update(f"{name} {values.dtype} {values.shape}\n".encode())
         seal.update(np.ascontiguousarray(values).tobytes())
     nothing = dict.fromkeys(("field", "until", "dynamics", "record", "stop"))
-    return {**nothing, "source": {"kind": "arrays", "sha256": seal.hexdigest()}, "blocks": {}}
+    return Run(
+        params=Arrays.of({}),
+        series=Arrays.of(arrays),
+        spec={**nothing, "source": {"kind": "arrays", "sha256": seal.hexdigest()}, "blocks": {}},
+        clock=clock,
+        status="finished",
+        seed=None,
+        axes={name: (clock, *(f"{name}_{i}" for i in range(values.ndim - 1))) for name, values in arrays.items()},
+    )
 
 
 def _clock(step: Any, t: Any) -> tuple[str, np.ndarray]:
@@ -95,17 +99,6 @@ def _clock(step: Any, t: Any) -> tuple[str, np.ndarray]:
         i = broken[0]
         raise InputError(f"step is {time[i]:g} at record {i}, which is no whole number; give such a clock as t=...")
     return name, time.astype(np.int64)
-
-
-def _array(name: str, values: Any, clock: str, records: int) -> np.ndarray:
-    found = numbers(name, values, _FEWER)
-    if found.ndim == 0:
-        raise InputError(f"{name} is a single number; give one for each of the {records:,} records")
-    if len(found) != records:
-        raise InputError(f"{name} has {len(found):,} records, {clock} has {records:,}; give them the same length, time first")
-    if not found.size:
-        raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
-    return found
 
 
 def numbers(name: str, values: Any, smaller: str) -> np.ndarray:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files
-from stagescope.spec import Spec
+from stagescope.spec import Json, Spec
 from stagescope.threads import blas_threads
 
 SCHEMA = 2
@@ -55,7 +55,7 @@ class Manifest(BaseModel):
 
     schema_version: int = SCHEMA
     study: str | None = None
-    config: dict[str, Any] | None = None
+    config: Json | None = None
     config_digest: str
     spec: Spec
     tags: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Manifest(BaseModel):
     events_bytes: int = Field(0, ge=0)
     files: dict[str, str] = {}
     trimmed: dict[str, str] = {}
-    environment: dict[str, Any]
+    environment: Json
 
     def text(self) -> bytes:
         """Names stay in the order given, because the order of blocks is that of the state vector; the digest covers it."""
@@ -114,7 +114,14 @@ def read(folder: Path) -> Manifest:
         leaves = "\0" in name or {"", ".", ".."} & set(parts)
         if leaves or (name != EVENTS and parts[0] not in (DATA, CHECKPOINT)):
             raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
-    if wrong := _wrong_in(found.spec) or _wrong_names(found):
+    wrong = _wrong_in(found.spec)
+    if any("/" in name for name in found.arrays):
+        wrong = wrong or "an array has a name with a slash"
+    if found.checkpoint is not None and not CHECKPOINT_FILE.fullmatch(found.checkpoint):
+        wrong = wrong or f"{found.checkpoint!r} is no name of a checkpoint"
+    if found.clock not in found.arrays:
+        wrong = wrong or f"there is no array of its clock, {found.clock!r}"
+    if wrong:
         raise DamagedRun(f"{path}: {wrong}; restore it from a copy")
     return found
 
@@ -126,14 +133,6 @@ def _number(text: str) -> int:
     except OverflowError:
         raise ValueError("too large") from None
     return found
-
-
-def _wrong_names(found: Manifest) -> str:
-    if any("/" in name for name in found.arrays):
-        return "an array has a name with a slash"
-    if found.checkpoint is not None and not CHECKPOINT_FILE.fullmatch(found.checkpoint):
-        return f"{found.checkpoint!r} is no name of a checkpoint"
-    return "" if found.clock in found.arrays else f"there is no array of its clock, {found.clock!r}"
 
 
 def _wrong_in(spec: Spec) -> str:
@@ -157,7 +156,7 @@ def _wrong_in(spec: Spec) -> str:
     return ""
 
 
-def environment(spec: Spec | None = None) -> dict[str, Any]:
+def environment(spec: Spec | None = None) -> Json:
     """What the numbers may depend on: versions, also of the packages whose types a spec names, machine, cores and threads."""
     versions = {name: _version(name) or "absent" for name in _PACKAGES}
     others = {name: found for name in sorted(_owners(spec)) if (found := _version(name)) is not None}
@@ -186,15 +185,15 @@ def _owners(spec: Any) -> set[str]:
     return {name for value in spec for name in _owners(value)} if isinstance(spec, list | tuple) else set()
 
 
-def threads() -> dict[str, Any]:
+def threads() -> Json:
     """The thread setup of this process: variables that are set, threads of BLAS now, and Numba's once Numba is loaded."""
-    found: dict[str, Any] = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    found: Json = {name: os.environ[name] for name in _THREADS if name in os.environ}
     numba = sys.modules.get("numba")
     more = {"numba": numba.config.NUMBA_NUM_THREADS} if numba is not None else {}
     return {**found, "blas": blas_threads(), **more}
 
 
-def other_bits(before: dict[str, Any]) -> list[str]:
+def other_bits(before: Json) -> list[str]:
     """Why a run from the environment `before` may go on with other last bits here: one sentence a reason.
 
     Call it where the run is continued, with the threads it will have. XLA's threads are those of the first use of JAX in a

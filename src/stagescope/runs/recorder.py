@@ -36,9 +36,24 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
         for name in names:
             if name not in arrays:
                 raise InputError(f"{what} names {name!r}, which is not recorded; recorded: {', '.join(arrays)}")
-    frame = {name: _first(name, value) for name, value in arrays.items()}
+    frame = {}
+    for name, value in arrays.items():
+        check_name(name)
+        if name in _TAKEN:
+            raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+        frame[name] = found = _array(name, value)
+        if not found.size:
+            raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
+        if name == "loss" and found.ndim:
+            raise InputError(f"loss has shape {found.shape}, expected one number; average it, or rename the array")
     columns = {name: _column(name, value, axes.get(name)) for name, value in frame.items()}
-    _check_shared(columns)
+    # an axis has one length in all arrays: other tools, such as xarray, open the run only then
+    first: dict[str, tuple[str, int]] = {}
+    for name, column in columns.items():
+        for axis, size in zip(column.axes[1:], column.shape, strict=True):
+            other, known = first.setdefault(axis, (name, size))
+            if known != size:
+                raise InputError(f"the axis {axis!r} has {known} items in {other} and {size} in {name}; give it two names")
     return frame, columns
 
 
@@ -51,31 +66,17 @@ def fitted(arrays: Mapping[str, Any], columns: Mapping[str, Column]) -> Frame:
     for name in arrays:
         if name not in columns:
             raise InputError(f"{name} was not in the first record; give it from the first record on, NaN where it is not known")
-    return {name: _fitted(name, arrays[name], columns[name]) for name in names}
-
-
-def _fitted(name: str, value: Any, column: Column) -> np.ndarray:
-    found = _array(name, value)
-    if found.shape != column.shape:
-        raise InputError(
-            f"{name} has shape {found.shape}, in the first record it had {column.shape}; give it one shape throughout"
-        )
-    if not np.can_cast(found.dtype, column.dtype, "safe"):
-        remedy = f"convert it, or give {found.dtype} from the first record on"
-        raise InputError(f"{name} is {found.dtype}, in the first record it was {column.dtype}; {remedy}")
-    return found.astype(column.dtype)
-
-
-def _first(name: str, value: Any) -> np.ndarray:
-    check_name(name)
-    if name in _TAKEN:
-        raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
-    found = _array(name, value)
-    if not found.size:
-        raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
-    if name == "loss" and found.ndim:
-        raise InputError(f"loss has shape {found.shape}, expected one number; average it, or rename the array")
-    return found
+    frame = {}
+    for name in names:
+        found, column = _array(name, arrays[name]), columns[name]
+        if found.shape != column.shape:
+            remedy = "give it one shape throughout"
+            raise InputError(f"{name} has shape {found.shape}, in the first record it had {column.shape}; {remedy}")
+        if not np.can_cast(found.dtype, column.dtype, "safe"):
+            remedy = f"convert it, or give {found.dtype} from the first record on"
+            raise InputError(f"{name} is {found.dtype}, in the first record it was {column.dtype}; {remedy}")
+        frame[name] = found.astype(column.dtype)
+    return frame
 
 
 def _array(name: str, value: Any) -> np.ndarray:
@@ -94,16 +95,6 @@ def _column(name: str, value: np.ndarray, axes: tuple[str, ...] | None) -> Colum
     if len({CLOCK, *named}) != 1 + len(named):
         raise InputError(f"the axes {named} of {name} are not different from each other and from {CLOCK!r}; rename one")
     return Column(value.shape, (CLOCK, *named), str(value.dtype))
-
-
-def _check_shared(columns: Mapping[str, Column]) -> None:
-    """An axis has one length in all arrays: other tools, such as xarray, open the run only then."""
-    first: dict[str, tuple[str, int]] = {}
-    for name, column in columns.items():
-        for axis, size in zip(column.axes[1:], column.shape, strict=True):
-            other, known = first.setdefault(axis, (name, size))
-            if known != size:
-                raise InputError(f"the axis {axis!r} has {known} items in {other} and {size} in {name}; give it two names")
 
 
 STATUSES = (*DONE, "diverged", "failed")
@@ -237,11 +228,21 @@ class Recorder:
         """The run with all records up to now."""
         if not self.steps:
             raise InputError("nothing was recorded; call record(step, loss=...) first")
-        if self._out is None:
-            return self._in_memory()
-        if self._status == "running":
-            self.commit()
-        return load(self._out)
+        if self._out is not None:
+            if self._status == "running":
+                self.commit()
+            return load(self._out)
+        arrays = {name: np.array([frame[name] for frame in self._frames], column.dtype) for name, column in self._columns.items()}
+        return Run(
+            params=Arrays.of({name: arrays[name] for name in arrays if name in self._blocks}),
+            series=Arrays.of({name: arrays[name] for name in arrays if name not in self._blocks}),
+            spec=self._spec(),
+            clock=CLOCK,
+            status=self._status,
+            reason=self._reason,
+            seed=None,
+            axes={name: column.axes for name, column in self._columns.items()},
+        )
 
     def __enter__(self) -> "Recorder":
         return self
@@ -307,7 +308,13 @@ class Recorder:
             found = load(folder)
             self.steps = found.step.tolist()
             self._columns = self._writer.columns
-            self._check_axes(folder)
+            for name, names in self._axes.items():
+                if name not in self._columns:
+                    raise InputError(f"axes names {name!r}, which {folder} does not record; choose another folder")
+                stored = self._columns[name].axes[1:]
+                if names != stored:
+                    remedy = "give the same, or choose another folder"
+                    raise InputError(f"{name} has the axes {stored} in {folder}, got {names}; {remedy}")
             self.source, self._begun = found.spec["source"], True
             self._blocks = tuple(found.spec["blocks"])
             self._writer.commit(self._state(), "resumed")
@@ -330,29 +337,6 @@ class Recorder:
             raise InputError(
                 f"{folder} has the blocks {blocks}, got {list(self._blocks)}; give the same, or choose another folder"
             )
-
-    def _check_axes(self, folder: Path) -> None:
-        for name, names in self._axes.items():
-            if name not in self._columns:
-                raise InputError(f"axes names {name!r}, which {folder} does not record; choose another folder")
-            stored = self._columns[name].axes[1:]
-            if names != stored:
-                raise InputError(
-                    f"{name} has the axes {stored} in {folder}, got {names}; give the same, or choose another folder"
-                )
-
-    def _in_memory(self) -> Run:
-        arrays = {name: np.array([frame[name] for frame in self._frames], column.dtype) for name, column in self._columns.items()}
-        return Run(
-            params=Arrays.of({name: arrays[name] for name in arrays if name in self._blocks}),
-            series=Arrays.of({name: arrays[name] for name in arrays if name not in self._blocks}),
-            spec=self._spec(),
-            clock=CLOCK,
-            status=self._status,
-            reason=self._reason,
-            seed=None,
-            axes={name: column.axes for name, column in self._columns.items()},
-        )
 
 
 def _count(name: str, value: int | None) -> int | None:

@@ -1,6 +1,7 @@
 """Save, load and verify runs. Nothing here executes stored data."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,16 @@ def verify(folder: str | Path) -> list[str]:
         >>> ss.verify("kept")
         []
     """
-    return [*damage(folder), *_strays(Path(folder))]
+    folder, found = Path(folder), damage(folder)
+    with suppress(StoreError):
+        known = manifests.read(folder).files
+        with files.store_errors(folder):
+            entries = sorted(entry.path for entry in files.entries(folder) if entry.is_file(follow_symlinks=False))
+        for path in entries:
+            name = Path(path).relative_to(folder).as_posix()
+            if name not in known and not OURS.fullmatch(name):
+                found.append(f"{path}: not a file of this run; move it elsewhere")
+    return found
 
 
 def damage(folder: str | Path) -> list[str]:
@@ -62,19 +72,6 @@ def damage(folder: str | Path) -> list[str]:
         problems = list(dict.fromkeys([*map(str, _check_files(folder, manifest)), *files.foreign(folder)]))
         if not problems or not _moved_on(folder, manifest):
             return problems
-
-
-def _strays(folder: Path) -> list[str]:
-    try:
-        known = manifests.read(folder).files
-    except StoreError:
-        return []
-    with files.store_errors(folder):
-        found = sorted(entry.path for entry in files.entries(folder) if entry.is_file(follow_symlinks=False))
-    strays = (
-        path for path in found if (name := Path(path).relative_to(folder).as_posix()) not in known and not OURS.fullmatch(name)
-    )
-    return [f"{path}: not a file of this run; move it elsewhere" for path in strays]
 
 
 def _check_files(folder: Path, manifest: Manifest) -> list[StoreError]:

@@ -114,9 +114,13 @@ class Writer:
         for name in os.listdir(folder / CHECKPOINT):
             if OURS.fullmatch(f"{CHECKPOINT}/{name}") and f"{CHECKPOINT}/{name}" != manifest.checkpoint:
                 os.unlink(folder / CHECKPOINT / name)
-        if manifest.trimmed:
-            writer._restore()
-        writer._buffer = list(_frames(pending(stored)))
+        if manifest.trimmed:  # undo a change of shape that a crash cut short
+            _write_all(folder, _metadata(manifest, writer._columns, _length(manifest)))
+            writer.manifest = manifest.model_copy(update={"trimmed": {}})
+            writer.manifest.write(folder)
+        left = pending(stored)
+        count = min(map(len, left.values()), default=0)
+        writer._buffer = [{name: values[i] for name, values in left.items()} for i in range(count)]
         return writer, {name: value for name, value in stored.items() if not name.startswith(_PENDING)}
 
     @property
@@ -215,12 +219,6 @@ class Writer:
         _write_all(self.folder, texts)
         return trimmed
 
-    def _restore(self) -> None:
-        """Undo a change of shape that a crash cut short."""
-        _write_all(self.folder, _metadata(self.manifest, self._columns, _length(self.manifest)))
-        self.manifest = self.manifest.model_copy(update={"trimmed": {}})
-        self.manifest.write(self.folder)
-
 
 def tensors(data: bytes, path: Path) -> State:
     """The arrays of a checkpoint."""
@@ -302,11 +300,6 @@ def _length(manifest: Manifest) -> int:
 def _metadata(manifest: Manifest, columns: Mapping[str, Column], frames: int) -> dict[str, bytes]:
     texts = arrays.metadata(columns, frames, manifest.chunk, manifest.clock)
     return {f"{DATA}/{place}": text for place, text in texts.items()}
-
-
-def _frames(columns: Mapping[str, np.ndarray]) -> list[Frame]:
-    count = min((len(values) for values in columns.values()), default=0)
-    return [{name: values[i] for name, values in columns.items()} for i in range(count)]
 
 
 def save(run: "Run", folder: Path, overwrite: bool = False) -> Path:

@@ -126,7 +126,8 @@ def _is_halved(box: Box, middles: Sequence[Any], cells: Sequence[Cell]) -> bool:
 
 Value = float | int | str | bool | None
 """One value of a swept option."""
-MOST_VALUES = 1_000_000
+MOST_POINTS = 1_000_000
+"""Of a sweep unless it is meant, and of one axis."""
 FORMS = "a list a,b,c, equally spaced lo:hi:n, or geometrically lo:hi:n:log"
 
 
@@ -186,9 +187,9 @@ def _spaced(name: str, text: str) -> list[float]:
         raise InputError(f"grid {name}={text} is none of: {FORMS}") from None
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"grid {name}={text}: ends must be finite")
-    if not 1 <= count <= MOST_VALUES:
-        empty = "is empty" if count < 1 else f"has more than {MOST_VALUES:,} values"
-        raise InputError(f"grid {name}={text} {empty}; the number of values n in lo:hi:n is from 1 to {MOST_VALUES:,}")
+    if not 1 <= count <= MOST_POINTS:
+        empty = "is empty" if count < 1 else f"has more than {MOST_POINTS:,} values"
+        raise InputError(f"grid {name}={text} {empty}; the number of values n in lo:hi:n is from 1 to {MOST_POINTS:,}")
     if (count == 1) != (low == high):
         raise InputError(f"grid {name}={text}: {count} value{'s' if count > 1 else ''} from {low:g} to {high:g}")
     if count == 1:

@@ -14,9 +14,6 @@ from stagescope.claims.claim import Claim
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.rows import Row, reached_end
 
-UNWRITTEN = 1
-"""The version of a row that says none: version 0.1.0 wrote such rows."""
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -38,10 +35,10 @@ class Rules:
 def version(row: Row, tag: str) -> tuple[int, str | None]:
     """The version of the rules by which a row was judged, and the module of a claim of the caller's own.
 
-    A tag that a paper uses twice is numbered.
+    A tag that a paper uses twice is numbered. Rows of version 0.1.0 say no version: it is 1.
     """
     rules = row.get("rules") or {}
-    return rules.get(tag, rules.get(re.sub(r" \(\d+\)$", "", tag), UNWRITTEN)), (row.get("own") or {}).get(tag)
+    return rules.get(tag, rules.get(re.sub(r" \(\d+\)$", "", tag), 1)), (row.get("own") or {}).get(tag)
 
 
 def newest_verdict(rows: Iterable[Row], tag: str) -> Callable[[Row], Any]:
@@ -141,16 +138,12 @@ def _own(rows: Sequence[Row]) -> list[Column]:
         for measure, found in (row.get("measures") or {}).items():
             for key, value in found.items():
                 values.setdefault((measure, key), []).append(value)
-    return [
-        Column(
-            f"{measure}.{key}",
-            "word" if any(isinstance(v, str) for v in seen) else "number",
-            "numbers",
-            _reader("measures", measure, key),
-        )
-        for (measure, key), seen in values.items()
-        if not any(isinstance(v, list | dict) for v in seen)
-    ]
+    found = []
+    for (measure, key), seen in values.items():
+        kind: Kind = "word" if any(isinstance(value, str) for value in seen) else "number"
+        if not any(isinstance(value, list | dict) for value in seen):
+            found.append(Column(f"{measure}.{key}", kind, "numbers", _reader("measures", measure, key)))
+    return found
 
 
 def _reader(*names: str) -> Callable[[Row], Any]:
@@ -198,19 +191,14 @@ def summarised(column: Column, rows: Sequence[Row], confidence: float, *, of_mea
             found[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
         return {**counts, "shares": found}
     beyond = sum(reading.lack in CLOCKED for reading in readings)
-    return {**counts, "beyond": beyond, **_centre(known, beyond, confidence, of_mean)}
-
-
-def _centre(known: Sequence[float], beyond: int, confidence: float, of_mean: bool) -> dict[str, Any]:
-    """Mean and median with their intervals."""
     values = np.array([*known, *[math.inf] * beyond], dtype=float)
-    found: dict[str, Any] = dict.fromkeys(("mean", "mean_interval", "median", "median_interval"))
+    centre: dict[str, Any] = dict.fromkeys(("mean", "mean_interval", "median", "median_interval"))
     if len(values):
-        found |= {"median": _inside(float(median(values))), "median_interval": interval(values, median, confidence)}
-        found["mean"] = None if beyond else float(np.mean(values))
+        centre |= {"median": _inside(float(median(values))), "median_interval": interval(values, median, confidence)}
+        centre["mean"] = None if beyond else float(np.mean(values))
         if of_mean and not beyond:
-            found["mean_interval"] = interval(values, np.mean, confidence)
-    return found
+            centre["mean_interval"] = interval(values, np.mean, confidence)
+    return {**counts, "beyond": beyond, **centre}
 
 
 def median(values: np.ndarray, axis: int = 0) -> np.ndarray:
@@ -232,17 +220,14 @@ def interval(values: np.ndarray, statistic: Callable[..., Any], confidence: floa
         return float(values[0]), float(values[0])
     tail = (1 - confidence) / 2
     method = "linear" if np.all(np.isfinite(values)) else "higher"  # nothing lies half-way to infinity
-    low, high = np.percentile(_resampled(values, statistic), [100 * tail, 100 * (1 - tail)], method=method).tolist()
-    return (low, _inside(high)) if math.isfinite(low) else None
-
-
-def _resampled(values: np.ndarray, statistic: Callable[..., Any]) -> np.ndarray:
-    """The statistic of every resample; of many rows one after another, because all at once would fill the memory."""
     n = len(values)
     if n <= MOST_AT_ONCE:
-        return statistic(values[resamples(n)], axis=1)
-    draws = np.random.default_rng(0)
-    return np.array([statistic(values[draws.integers(0, n, n)], axis=0) for _ in range(RESAMPLES)])
+        found = statistic(values[resamples(n)], axis=1)
+    else:  # many rows one after another, because all at once would fill the memory
+        draws = np.random.default_rng(0)
+        found = np.array([statistic(values[draws.integers(0, n, n)], axis=0) for _ in range(RESAMPLES)])
+    low, high = np.percentile(found, [100 * tail, 100 * (1 - tail)], method=method).tolist()
+    return (low, _inside(high)) if math.isfinite(low) else None
 
 
 def _inside(value: float) -> float | None:

@@ -8,17 +8,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import InputError, StagescopeError
 from stagescope.papers.registry import study as study_named
-from stagescope.sweeping.plan import Point
+from stagescope.sweeping.plan import Point, versions
 from stagescope.sweeping.progress import SweepProgress
 from stagescope.sweeping.rows import RowWriter
-from stagescope.sweeping.worker import DEATHS, Brief, Task, brief_of, row_at, versions, work
+from stagescope.sweeping.worker import DEATHS, Brief, Task, brief_of, row_at, work
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -54,7 +54,7 @@ class Pool:
             now = time.monotonic()
             if nanny.pid is not None:
                 self._gone.pop(name, None)
-            elif now - self._gone.setdefault(name, now) > 10.0:  # seconds without a process: it is not being started again
+            elif now - self._gone.setdefault(name, now) > PATIENCE_SECONDS:  # it is not being started again
                 del self._gone[name], self._cluster.workers[name]
                 self._cluster.loop.add_callback(nanny.close)
                 self._cluster.scale(self._wanted)
@@ -173,14 +173,20 @@ TASK_SECONDS = 1.5
 QUEUED, SLOW_SECONDS = 2, 0.2
 """Tasks for each worker, so that none waits for the client; where a point is slow against that, one: at the end none shall wait
 behind it while another worker is idle."""
-LOOK_SECONDS, WAIT_SECONDS, PATIENCE_SECONDS = 1.0, 0.5, 10.0
+LOOK_SECONDS, PATIENCE_SECONDS = 0.5, 10.0
+"""Between two looks at tasks and workers; without a worker, or a worker without a process, until something is done about it."""
 
 
+@dataclass(eq=False)
 class Dispatch:
     """Sends points until each has its row; `ended` is called with every point that is done."""
 
-    def __init__(self, pool: Pool, task: Task, writer: RowWriter, progress: SweepProgress) -> None:
-        self._pool, self._task, self._writer, self._progress = pool, task, writer, progress
+    pool: Pool
+    task: Task
+    writer: RowWriter
+    progress: SweepProgress
+
+    def __post_init__(self) -> None:
         self._costs: deque[float] = deque(maxlen=7)
         self._deaths: Counter[str] = Counter()
         self._queue: deque[Point] = deque()
@@ -193,20 +199,21 @@ class Dispatch:
         try:
             while self._queue or self._alone or self._flying:
                 self._look()
-                while (self._queue or self._alone) and len(self._flying) < self._each() * max(1, self._workers):
+                each = 1 if self._costs and median(self._costs) >= SLOW_SECONDS else QUEUED
+                while (self._queue or self._alone) and len(self._flying) < each * max(1, self._workers):
                     alone = (self._alone.popleft(),) if self._alone else None
                     batch = alone or tuple(self._queue.popleft() for _ in range(self._size()))
-                    self._flying[self._pool.client.submit(work, replace(self._task, points=batch), pure=False)] = batch
-                self._progress.tick(min(len(self._flying), self._workers), self._workers)
+                    self._flying[self.pool.client.submit(work, replace(self.task, points=batch), pure=False)] = batch
+                self.progress.tick(min(len(self._flying), self._workers), self._workers)
                 for future in self._ended():
                     for point, brief in self._receive(future):
                         ended(point, brief)
-            self._progress.tick(0, self._workers)
+            self.progress.tick(0, self._workers)
         except OSError as error:  # what Dask raises of connections; our own files raise StoreError
             raise self._gone() from error
         finally:
             with suppress(OSError):
-                self._pool.client.cancel(list(self._flying), force=True)
+                self.pool.client.cancel(list(self._flying), force=True)
 
     def _look(self) -> None:
         """Count the workers now and then; say so if there are none."""
@@ -214,14 +221,11 @@ class Dispatch:
         if now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
-        self._pool.mend()
-        self._workers = self._pool.workers()
+        self.pool.mend()
+        self._workers = self.pool.workers()
         if not self._workers and not self._warned and now - self._began > PATIENCE_SECONDS:
             self._warned = True
-            self._progress.note("no worker has joined yet; waiting for one")
-
-    def _each(self) -> int:
-        return 1 if self._costs and median(self._costs) >= SLOW_SECONDS else QUEUED
+            self.progress.note("no worker has joined yet; waiting for one")
 
     def _size(self) -> int:
         """As many points as fill a task, by what the last ones cost; fewer near the end, so that all workers end together."""
@@ -235,8 +239,8 @@ class Dispatch:
         from distributed import wait
 
         try:
-            with self._pool.client.as_current():
-                ended: Any = wait(list(self._flying), timeout=WAIT_SECONDS, return_when="FIRST_COMPLETED")
+            with self.pool.client.as_current():
+                ended: Any = wait(list(self._flying), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED")
                 return list(ended.done)
         except TimeoutError:
             return []
@@ -249,7 +253,7 @@ class Dispatch:
         points = self._flying.pop(future)
         if future.status == "finished":
             outcome = future.result()
-            self._writer.commit(outcome.rows)
+            self.writer.commit(outcome.rows)
             spent = sum(brief.seconds for brief in outcome.briefs)
             self._costs.append(spent / len(points))
             return list(zip(points, outcome.briefs, strict=True))
@@ -267,11 +271,11 @@ class Dispatch:
             # Rows for points that killed their workers again and again, where the workers themselves could not write them.
             lost = [point for point in points if self._deaths[point.digest] >= DEATHS]
             for point in lost:
-                limit = f", or it takes longer than {self._task.timeout:g} s" if self._task.timeout is not None else ""
+                limit = f", or it takes longer than {self.task.timeout:g} s" if self.task.timeout is not None else ""
                 why = f"its worker died {self._deaths[point.digest]} times while computing it (out of memory?{limit})"
                 found = {"status": "failed", "reason": why, "seconds": None, "started": time.time()}
-                self._writer.commit([row_at(study_named(self._task.plan.study), point, found)])
-            return [(point, brief_of(self._writer.rows.current[point.digest])) for point in lost]
+                self.writer.commit([row_at(study_named(self.task.plan.study), point, found)])
+            return [(point, brief_of(self.writer.rows.current[point.digest])) for point in lost]
         raise self._gone()
 
     def _gone(self) -> StagescopeError:

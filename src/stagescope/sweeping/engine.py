@@ -14,11 +14,23 @@ from stagescope.runs.files import Lock, refuse_foreign, store_errors
 from stagescope.sweeping.axes import Scale
 from stagescope.sweeping.columns import Rules, outdated
 from stagescope.sweeping.dispatch import Dispatch, cores, local_pool, remote_pool
-from stagescope.sweeping.plan import CALL, FILE, Plan, Point, load_plan, new_id, points
+from stagescope.sweeping.plan import (
+    CALL,
+    FILE,
+    Axes,
+    Plan,
+    Point,
+    Seeds,
+    Table,
+    check_count,
+    load_plan,
+    new_id,
+    points,
+    requested,
+)
 from stagescope.sweeping.progress import SweepProgress, sweep_progress
 from stagescope.sweeping.refine import boundary, check_column, signatures
 from stagescope.sweeping.refine import refine as next_cells
-from stagescope.sweeping.request import Axes, Seeds, Table, check_count, requested
 from stagescope.sweeping.rows import Rows, RowWriter, counted, reached_end
 from stagescope.sweeping.table import Cell, Sweep, load_sweep
 from stagescope.sweeping.worker import Brief, Task
@@ -187,23 +199,22 @@ def _check_refine(plan: Plan, rounds: int, by: str | None, folder: Path) -> None
         check_column(by, plan, list(Rows(folder).refresh().current.values()))
 
 
+@dataclass(eq=False)
 class Job:
     """One call of `sweep`: its workers, started when first needed and kept to the end."""
 
-    def __init__(
-        self,
-        folder: Path,
-        plan: Plan,
-        terms: Terms,
-        progress: SweepProgress,
-        by: str | None,
-        rules: Rules,
-    ) -> None:
-        self.folder, self.plan, self.terms, self.progress, self.by, self.rules = folder, plan, terms, progress, by, rules
+    folder: Path
+    plan: Plan
+    terms: Terms
+    progress: SweepProgress
+    by: str | None
+    rules: Rules
+
+    def __post_init__(self) -> None:
         self.renewed = 0
-        self._by_known = by is None
+        self._by_known = self.by is None
         self._workers, self._most, self._started = ExitStack(), None, None
-        self.writer = RowWriter(folder)
+        self.writer = RowWriter(self.folder)
 
     def settle(self) -> None:
         """Store the plan, with the size of the journal that names every committed row."""

@@ -2,29 +2,25 @@
 
 import sys
 import time
-from typing import Any
 
+from stagescope.caches import say
+from stagescope.progress import Shown
 from stagescope.sweeping.axes import spelled
 from stagescope.sweeping.plan import Point
 from stagescope.sweeping.rows import outcome, reached_end
 from stagescope.sweeping.worker import Brief
 
-FIRST_SECONDS, NEXT_SECONDS = 30.0, 60.0
-"""Without a terminal: when the first line of progress is printed, and the time between lines after that."""
+LINE_SECONDS = 60.0
+"""Without a terminal: the time between lines of progress; the first one comes after half of it."""
 
 
-class SweepProgress:
+class SweepProgress(Shown):
     """Counts; shows nothing."""
 
     def __init__(self) -> None:
         self.what, self.total, self.done, self.failed = "points", 0, 0, 0
         self.running, self.workers = 0, 0
         self._begun_with, self._since = 0, time.monotonic()
-
-    def __enter__(self) -> "SweepProgress":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def begin(self, what: str, total: int, done: int) -> None:
         """A grid or a round of refinement with `total` points, of which `done` have their rows."""
@@ -36,7 +32,7 @@ class SweepProgress:
 
     def warn(self, sentence: str) -> None:
         """Something to know even where no progress is shown."""
-        print(f"stagescope: {sentence}", file=sys.stderr)
+        say(sentence)
 
     def tick(self, running: int, workers: int) -> None:
         """How things stand, several times a second."""
@@ -80,7 +76,7 @@ class LoggedProgress(SweepProgress):
 
     def __init__(self) -> None:
         super().__init__()
-        self._due = time.monotonic() + FIRST_SECONDS
+        self._due = time.monotonic() + LINE_SECONDS / 2
 
     note = SweepProgress.warn
 
@@ -88,21 +84,17 @@ class LoggedProgress(SweepProgress):
         super().tick(running, workers)
         if time.monotonic() < self._due:
             return
-        self._due = time.monotonic() + NEXT_SECONDS
-        facts = [f"{running} running, {self.failed} failed", per_second(self.rate), self.left()]
-        facts = [fact for fact in facts if fact] if workers else ["waiting for workers"]
+        self._due = time.monotonic() + LINE_SECONDS
+        facts = (f"{running} running, {self.failed} failed", per_second(self.rate), self.left())
+        said = ", ".join(filter(None, facts)) if workers else "waiting for workers"
         stage = "" if self.what == "points" else f"{self.what}: "
-        self.warn(f"{stage}{self.done} of {self.total} points, {', '.join(facts)}")
+        self.warn(f"{stage}{self.done} of {self.total} points, {said}")
 
 
 class LiveProgress(SweepProgress):
     """A line on standard error that is kept up to date; failures stand above it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._bar: Any = None
-        self._task: Any = None
-        self._wide = True
+    _wide = True
 
     def begin(self, what: str, total: int, done: int) -> None:
         super().begin(what, total, done)
@@ -115,7 +107,7 @@ class LiveProgress(SweepProgress):
 
             console = Console(stderr=True)
             self._wide = console.width >= 90  # columns: room for a bar and all facts
-            bar = (BarColumn(bar_width=16),) if self._wide else ()
+            bar = [BarColumn(bar_width=16)] * self._wide
             facts = TextColumn("{task.fields[facts]}", style="cyan", table_column=Column(no_wrap=True))
             self._bar = Progress(TextColumn("{task.description}"), *bar, facts, console=console)
             self._bar.start()
@@ -143,10 +135,6 @@ class LiveProgress(SweepProgress):
         super().tick(running, workers)
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done, facts=self._facts())
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def sweep_progress(shown: bool | None) -> SweepProgress:

@@ -32,7 +32,8 @@ def _signature(sweep: Sweep, row: Row, by: str | None) -> Hashable:
         return row["status"]
     if by is None:
         reached = tuple(name for name, when in (row.get("events") or {}).items() if when is not None)
-        return reached, tuple((column.name, column.read(row)) for column in sweep.verdict_columns)
+        columns = (sweep.column_of(name) for name in sweep.columns)
+        return reached, tuple((column.name, column.read(row)) for column in columns if column.part == "verdicts")
     value = sweep.column_of(by).read(row)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "above 0" if value > 0 else "below 0" if value < 0 else "0"
@@ -53,18 +54,17 @@ def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list
     for box in _mixed(scales, signatures):
         sides = zip(box, middles_of(scales, box), strict=True)
         steps = [dict.fromkeys((low, high) if mid is None else (low, mid, high)) for (low, high), mid in sides]
-        found.update(dict.fromkeys(cell for cell in product(*steps) if cell not in signatures and not _given(scales, cell)))
+        for cell in product(*steps):
+            # a cell of the grid that is missing is a hole, which refinement does not fill
+            given = all(value in scale.values for scale, value in zip(scales, cell, strict=True))
+            if cell not in signatures and not given:
+                found[cell] = None
     return list(found)
 
 
 def _mixed(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[Box]:
     """Boxes whose cells do not all say the same."""
     return [box for box, cells in leaves(scales, signatures) if len({signatures[cell] for cell in cells}) > 1]
-
-
-def _given(scales: Sequence[Scale], cell: Cell) -> bool:
-    """Whether a cell is one of the grid: if it is missing there, it is a hole, which refinement does not fill."""
-    return all(value in scale.values for scale, value in zip(scales, cell, strict=True))
 
 
 def sharpness(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[float | None] | None:

@@ -209,12 +209,6 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _shown(line: bytes) -> tuple[str, int] | None:
-    """Digest and try that a damaged line still shows."""
-    name, retry = re.search(rb'"digest":"([0-9a-f]{64})"', line), re.search(rb'"retry":(\d{1,9})\b', line)
-    return (name.group(1).decode(), int(retry.group(1))) if name and retry else None
-
-
 class Rows:
     """The rows that count, by digest, and what was found damaged. Reading takes no lock and changes nothing.
 
@@ -238,7 +232,10 @@ class Rows:
             try:
                 _Row.model_validate(row)
             except ValidationError:
-                self.damaged[f"{self.folder / name}, line {number}"] = _shown(line)
+                # digest and try that a damaged line still shows
+                point, retry = re.search(rb'"digest":"([0-9a-f]{64})"', line), re.search(rb'"retry":(\d{1,9})\b', line)
+                shown = (point.group(1).decode(), int(retry.group(1))) if point and retry else None
+                self.damaged[f"{self.folder / name}, line {number}"] = shown
                 continue
             known = self.current.get(row["digest"])
             if known is None or (row["retry"] > known["retry"] and (reached_end(row) or not reached_end(known))):

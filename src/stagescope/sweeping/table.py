@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import stagescope
-from stagescope.errors import InputError, NotARun, StagescopeError, StoreError, message, unknown
+from stagescope.errors import InputError, NotARun, StagescopeError, StoreError, first_names, message, unknown
 from stagescope.markup import block, note, number, table, title
 from stagescope.papers.registry import stored_study
 from stagescope.progress import progress_for
@@ -99,8 +99,6 @@ def _column(found: Mapping[str, Mapping[str, Any]], name: str) -> Column:
 
 
 Cell = tuple[Value, ...]
-MOST_ROWS, MOST_COLUMNS = 10, 6
-"""Of a table in a notebook."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +146,10 @@ class Sweep:
         """What a notebook shows: what was swept, some rows, and which columns there are."""
         axes = [(axis.name, str(len(axis.values)), ", ".join(map(spelled, axis.values))) for axis in self.axes]
         results = [name for name, column in self._results.items() if column.part in ("events", "verdicts", "numbers")]
-        names = [*self._axis_names, "seed", "status", *results[:MOST_COLUMNS]]
-        readers = [self._results[name].read for name in names]
-        rows = [[_short(read(row)) for read in readers] for row in self.rows[:MOST_ROWS]]
-        more = f"{len(self) - MOST_ROWS} more rows; " if len(self) > MOST_ROWS else ""
+        names = [*self._axis_names, "seed", "status", *results[:6]]
+        values = [[self._results[name].read(row) for name in names] for row in self.rows[:10]]
+        rows = [[number(each) if isinstance(each, float) or each is None else str(each) for each in row] for row in values]
+        more = f"{len(self) - len(rows)} more rows; " if len(self) > len(rows) else ""
         columns = f"{more}columns: {', '.join(self._results)}"
         return block(title("Sweep", repr(self)), table(("axis", "values", ""), axes), table(names, rows), note(columns))
 
@@ -167,10 +165,6 @@ class Sweep:
     @cached_property
     def _predicted(self) -> dict[str, Column]:
         return predicted_columns(predictions(self.folder, self.rows))
-
-    @property
-    def verdict_columns(self) -> tuple[Column, ...]:
-        return tuple(column for column in self._columns.values() if column.part == "verdicts")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -259,9 +253,8 @@ class Sweep:
             return found[0]
         matching = [row for row in found if row["seed"] == seed]
         if not matching:
-            raise InputError(
-                f"no row with seed {seed} at {_at(at)}; there are seeds {', '.join(str(row['seed']) for row in found)}"
-            )
+            seeds = ", ".join(str(row["seed"]) for row in found)
+            raise InputError(f"no row with seed {seed} at {_at(at)}; there are seeds {seeds}")
         return matching[0]
 
     def _nearest(self, at: Mapping[str, Value]) -> str:
@@ -269,8 +262,7 @@ class Sweep:
         for name, value in at.items():
             known = ordered(row["at"][name] for row in self.rows)
             if not any(same(value, each) for each in known):
-                more = ", ..." if len(known) > 8 else ""
-                shown.append(f"{name} has {', '.join(map(spelled, known[:8]))}{more}")
+                shown.append(f"{name} has {first_names(map(spelled, known), 8)}")
         return "; ".join(shown) or "each value occurs, but not all of them together"
 
     def recreate(
@@ -340,10 +332,6 @@ def same(one: Value, other: Value) -> bool:
 
 def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _short(value: Any) -> str:
-    return number(value) if isinstance(value, float) or value is None else str(value)
 
 
 def _at(at: Mapping[str, Value]) -> str:

@@ -5,7 +5,6 @@ Whatever goes wrong on the way is a row too. Nothing here imports Dask: a worker
 
 import faulthandler
 import os
-import platform
 import re
 import shutil
 import socket
@@ -15,24 +14,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import stagescope
 from stagescope.claims.claim import Claim
-from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import forget, own_claims, source_digest
-from stagescope.errors import NotARun, StagescopeError, sentence
+from stagescope.errors import NotARun, StagescopeError, sentence, shortened
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
 from stagescope.runs.run import Run
-from stagescope.spec import finite
+from stagescope.spec import Json, finite
 from stagescope.sweeping.columns import Rules
-from stagescope.sweeping.plan import MEASURES, Measure, Plan, Point, changed_file, load_plan
+from stagescope.sweeping.plan import MEASURES, Measure, Plan, Point, changed_file, load_plan, versions
 from stagescope.sweeping.rows import Attempts, Row, RowWriter
-
-LONGEST_REASON = 400
 
 
 def measured(
@@ -85,9 +80,9 @@ def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
     return finite({**known, **made, "retry": point.retry, "renew": point.renew, "reason": "", **found})
 
 
-def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim], source: str | None) -> dict[str, Any]:
+def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim], source: str | None) -> Json:
     """What a run shows. A finished run that cannot be read has failed: a row without events must not look like one."""
-    found: dict[str, Any] = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
+    found: Json = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
     try:
         if "numbers" in measures:
             found["numbers"] = study.numbers(run)
@@ -96,7 +91,11 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         if "verdicts" in measures:
             from stagescope.papers.reading import check
 
-            found |= {"verdicts": _verdicts(check(run, claims)), **Rules.of(study.claims(), claims, source).row()}
+            verdicts, seen = {}, Counter()  # a tag that a paper uses twice is numbered
+            for row in check(run, claims):
+                seen[row.tag] += 1
+                verdicts[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
+            found |= {"verdicts": verdicts, **Rules.of(study.claims(), claims, source).row()}
         own = [name for name in measures if name not in MEASURES and run.done]
         if own:
             found["measures"] = {name: study.measures[name](run) for name in own}
@@ -106,17 +105,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
     return found
 
 
-def _verdicts(ledger: Ledger) -> dict[str, str]:
-    """Verdicts by tag; a tag that a paper uses twice is numbered."""
-    seen: Counter[str] = Counter()
-    found = {}
-    for row in ledger:
-        seen[row.tag] += 1
-        found[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
-    return found
-
-
-def _events(run: Run) -> dict[str, Any]:
+def _events(run: Run) -> Json:
     """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
     from stagescope.papers.reading import reading
 
@@ -132,8 +121,7 @@ def _events(run: Run) -> dict[str, Any]:
 
 def reason(error: BaseException) -> str:
     """A sentence for a row, not too long."""
-    text = sentence(error)
-    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
+    return shortened(sentence(error), 400)
 
 
 DEATHS = 8
@@ -142,12 +130,6 @@ COMMIT_SECONDS = 1.0
 """At most about this much finished work is lost when a worker is killed."""
 START_SECONDS = 30.0
 """What the first point of a process gets beyond the time-out: it imports and compiles, which is no fault of the point."""
-
-
-def versions() -> dict[str, str]:
-    """What must be the same on client and workers: Python as it pickles, the others exactly."""
-    python = ".".join(platform.python_version_tuple()[:2])
-    return {"python": python, "stagescope": stagescope.__version__, "numpy": version("numpy"), "dask": version("dask")}
 
 
 @dataclass(frozen=True)
@@ -316,9 +298,13 @@ def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
     trace = desk.attempts.folder / f"{point.digest}.{point.retry}.trace"
     if trace.exists() and trace.stat().st_size:
         # The time that was given, as the trace says it: a first point has more, and a later call may have another.
-        found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))
+        text = trace.read_text(errors="replace")
+        found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", text)
         limit = sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
-        why = f"timed out{'' if limit is None else f' after {limit:g} s'}{_where(trace)}"
+        # the innermost function of ours that was running
+        own = re.search(r'stagescope/([\w/]+\.py)", line \d+ in (\w+)', text)
+        where = f" in {own.group(2)} of {own.group(1)}" if own else ""
+        why = f"timed out{'' if limit is None else f' after {limit:g} s'}{where}"
         return row_at(study, point, {"status": "timed out", "reason": why, "seconds": limit, "started": time.time()})
     if tried >= DEATHS:
         why = f"its worker died {tried} times while computing it (out of memory?)"
@@ -351,12 +337,6 @@ def _timer(seconds: float | None, trace: Path | None) -> Iterator[None]:
     _WARM.set()
     if trace is not None:
         trace.unlink()
-
-
-def _where(trace: Path) -> str:
-    """The innermost function of ours that was running."""
-    found = re.search(r'stagescope/([\w/]+\.py)", line \d+ in (\w+)', trace.read_text(errors="replace"))
-    return f" in {found.group(2)} of {found.group(1)}" if found else ""
 
 
 def brief_of(row: Row) -> Brief:

@@ -3,7 +3,7 @@
 `derived` gives what the views of a run show as named arrays.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,18 +13,12 @@ import numpy as np
 from stagescope.errors import sentence
 from stagescope.runs.export import Derived
 from stagescope.runs.run import Run
-from stagescope.views.curves import CELLS, MOST, NAMED, WORK, curves, left_out, many_curves, shown
+from stagescope.views.curves import CELLS, MOST, NAMED, WORK, curves, in_parts, left_out, many_curves, shown
 from stagescope.views.view import Curve, Curves, HasRun, Level, Maker, Matrices, Points, View
 
-SMALL = 128
-"""Rows, columns and panels up to which a block is drawn as a heat map: beyond, cells are smaller than a pixel or two."""
-FEW_PANELS = 16
 MOST_BLOCKS = 12
 """Blocks that are drawn one by one; a page with more would not be looked at."""
 LARGEST_VALUES = 6
-TOGETHER = 4_000_000
-"""Numbers of a block that are worked on at once."""
-ROUNDING = 1e-12
 
 
 def loss_view(run: Run, levels: tuple[Level, ...] = (), about: str = "", more: tuple[Curve, ...] = ()) -> View | None:
@@ -54,9 +48,9 @@ def speed_view(run: Run) -> View | None:
     return curves("speed", "Speed of the parameters", about, "speed", [Curve("speed", speed)], log=True)
 
 
-def norms_view(run: Run, names: tuple[str, ...] | None = None, more: str = "") -> View | None:
+def norms_view(run: Run, more: str = "") -> View | None:
     """Frobenius norms of the blocks; `more` is what else there is to say of them."""
-    chosen = names or tuple(run.params)
+    chosen = tuple(run.params)
     if not chosen:
         return None
     made = [Curve(name, norms(run.params[name]), faint=place >= NAMED) for place, name in enumerate(chosen[:MOST])]
@@ -66,15 +60,8 @@ def norms_view(run: Run, names: tuple[str, ...] | None = None, more: str = "") -
 
 def norms(block: np.ndarray) -> np.ndarray:
     """The norm of a block at each frame."""
-    return np.concatenate(
-        [np.linalg.norm(np.asarray(part, dtype=float).reshape(len(part), -1), axis=1) for part in _parts(block)]
-    )
-
-
-def _parts(block: np.ndarray) -> list[np.ndarray]:
-    """A block some frames at a time: what is made of all of them at once would double the memory."""
-    step = max(1, TOGETHER // max(1, block[:1].size))
-    return [block[first : first + step] for first in range(0, len(block), step)]
+    rows = (np.asarray(part, dtype=float).reshape(len(part), -1) for part in in_parts(block))
+    return np.concatenate([np.linalg.norm(part, axis=1) for part in rows])
 
 
 def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
@@ -89,7 +76,11 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
     made, longest = [], 0
     for name in chosen:
         found = singular_values(seen.run.params[name])
-        for label, values in _by_matrix(name, found, run.axes.get(name, ())):
+        parts = {name: found}
+        if found.ndim > 2:  # each matrix of a stack, by the name of the axis they are stacked along
+            word = _axis_word(name, run.axes.get(name, ()), 1, "part")
+            parts = {f"{name} {word} {place + 1}, value": found[:, place] for place in range(found.shape[1])}
+        for label, values in parts.items():
             made += [Curve(f"{label} {k + 1}", values[:, k], name) for k in range(min(values.shape[1], LARGEST_VALUES))]
             longest = max(longest, values.shape[1])
     about = "Singular values, largest first: directions that open grow out of the noise one after another."
@@ -97,23 +88,13 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
         about += f" At most {LARGEST_VALUES} of each matrix are drawn, of up to {longest:,}."
     # Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis.
     tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in made]
-    above = [one for one, top in zip(made, tops, strict=True) if top > ROUNDING * max(tops)] or made
+    above = [one for one, top in zip(made, tops, strict=True) if top > 1e-12 * max(tops)] or made
     if len(above) < len(made):
         about += f" {len(made) - len(above)} that are zero but for rounding are not."
     about += left_out(len(matrices), MOST_BLOCKS, "blocks") + left_out(len(above))
     order = sorted(range(len(above)), key=lambda i: int(above[i].name.rsplit(" ", 1)[1]))[:NAMED]
     made = [replace(one, faint=i not in order) for i, one in enumerate(above)][:MOST]
     return curves("values", "Singular values", about, "singular value", made, log=True, frames=seen.frames)
-
-
-def _by_matrix(name: str, found: np.ndarray, axes: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
-    """The values of a matrix, or of each matrix of a stack, by the name of the axis they are stacked along."""
-    if found.ndim == 2:
-        yield name, found
-        return
-    word = _axis_word(name, axes, 1, "part")
-    for place in range(found.shape[1]):
-        yield f"{name} {word} {place + 1}, value", found[:, place]
 
 
 def _axis_word(name: str, axes: tuple[str, ...], place: int, other: str) -> str:
@@ -124,25 +105,23 @@ def _axis_word(name: str, axes: tuple[str, ...], place: int, other: str) -> str:
 
 def singular_values(block: np.ndarray) -> np.ndarray:
     """Those of every matrix of a block (frames, ..., n, m), nan where it has a number that is not finite."""
-    return np.concatenate([_values_of(part) for part in _parts(block)])
-
-
-def _values_of(block: np.ndarray) -> np.ndarray:
-    block = np.asarray(block, dtype=float)
-    good = np.isfinite(block).all(axis=(-2, -1), keepdims=True)
-    found = np.linalg.svd(np.where(good, block, 0.0), compute_uv=False)
-    return np.where(np.squeeze(good, axis=-1), found, np.nan)
+    found = []
+    for part in in_parts(block):
+        values = np.asarray(part, dtype=float)
+        good = np.isfinite(values).all(axis=(-2, -1), keepdims=True)
+        sizes = np.linalg.svd(np.where(good, values, 0.0), compute_uv=False)
+        found.append(np.where(np.squeeze(good, axis=-1), sizes, np.nan))
+    return np.concatenate(found)
 
 
 def _is_small(shape: tuple[int, ...]) -> bool:
-    if len(shape) not in (1, 2, 3) or min(shape) < 1:
-        return False
-    return max(shape[-2:]) <= SMALL and (len(shape) < 3 or shape[0] <= FEW_PANELS)
+    """Whether a block is drawn as a heat map: beyond 128 rows or columns, or 16 panels, cells are a pixel or two."""
+    fits = len(shape) in (1, 2) or (len(shape) == 3 and shape[0] <= 16)
+    return fits and min(shape) > 0 and max(shape[-2:]) <= 128
 
 
 def block_view(run: Run, name: str) -> View:
     """A small block, or another recorded array, as a heat map: a vector as one row, a stack of matrices as panels."""
-    block = name in run.params
     shape = _recorded(run, name).shape[1:]
     panels, rows, columns = (1,) * (3 - len(shape)) + shape
     seen = shown(run, panels * rows * columns, CELLS)
@@ -152,20 +131,19 @@ def block_view(run: Run, name: str) -> View:
     axes = ("part", "block", "column")[: 3 - len(shape)] + tuple(
         _axis_word(name, known, 1 + place, word) for place, word in enumerate(words)
     )
-    labels = [tuple(str(i) for i in range(size)) for size in (panels, rows, columns)]
+    texts = f"series-{name}", name, f"The array {name} at every recorded frame."
+    if name in run.params:
+        texts = f"block-{name}", f"Block {name}", f"The parameters {name} as they are."
     high = largest(values)
-    low = -high if np.any(values < 0) else 0.0
     return Matrices(
-        f"block-{name}" if block else f"series-{name}",
-        f"Block {name}" if block else name,
-        f"The parameters {name} as they are." if block else f"The array {name} at every recorded frame.",
+        *texts,
         values,
         panels=(name,) if panels == 1 else tuple(f"{name}, {axes[0]} {i + 1}" for i in range(panels)),
-        rows=labels[1] if len(shape) > 1 else (name,),
-        columns=labels[2],
+        rows=tuple(map(str, range(rows))) if len(shape) > 1 else (name,),
+        columns=tuple(map(str, range(columns))),
         row_axis=axes[1],
         column_axis=axes[2],
-        low=low,
+        low=-high if np.any(values < 0) else 0.0,
         high=high,
         frames=seen.frames,
     )

@@ -5,12 +5,13 @@ The place of a frame is the length of the path that attention has gone so far, o
 predictions, and one without either that of its parameters. A tenth of the scale is spread evenly over time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from stagescope.runs.run import Run
+from stagescope.views.curves import in_parts
 from stagescope.views.view import Curves, Matrices, View
 
 
@@ -26,15 +27,18 @@ def log_values(views: Sequence[Curves]) -> bool:
     values = np.concatenate([curve.values for view in views for curve in view.curves])
     values = values[np.isfinite(values)]
     positive = values[values > 0]
-    return bool(len(positive) and len(positive) >= 0.5 * len(values) and positive.max() > 30 * positive.min())
+    return len(positive) >= 0.5 * len(values) and is_wide(positive)
+
+
+def is_wide(positive: np.ndarray) -> bool:
+    """Whether the largest of some positive values is more than 30 times the smallest."""
+    return bool(len(positive) and positive.max() > 30 * positive.min())
 
 
 SOURCES = {"attention": ("attention", "patterns"), "predictions": ("predictions", "map")}
 """Slots of views that show attention or predictions; `attention-2` and so on belong to `attention`."""
 EVEN = 0.1
 """Share of the scale that is spread evenly over time, so that a plateau, where nothing changes, is not one point."""
-TOGETHER = 4_000_000
-"""Numbers that are worked on at once."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +83,10 @@ def _squares(view: Matrices, time: np.ndarray) -> np.ndarray:
 
 def _steps(values: np.ndarray) -> np.ndarray:
     """Squared distances between neighbouring frames; 0 where a frame has numbers that are not finite."""
-    return np.concatenate([_between(part) for part in _parts(values)]) if len(values) > 1 else np.zeros(0)
-
-
-def _between(part: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = np.einsum("ij,ij->i", *[np.diff(np.asarray(part, dtype=float).reshape(len(part), -1), axis=0)] * 2)
-    return np.where(np.isfinite(found), found, 0.0)
-
-
-def _parts(values: np.ndarray) -> Iterator[np.ndarray]:
-    """Frames some at a time, each part from the last frame of the one before."""
-    step = max(1, TOGETHER // max(1, values[:1].size))
-    for first in range(0, len(values) - 1, step):
-        yield values[first : first + step + 1]
+    found = []
+    for part in in_parts(values, shared=1):
+        with np.errstate(over="ignore", invalid="ignore"):
+            moves = np.diff(np.asarray(part, dtype=float).reshape(len(part), -1), axis=0)
+            squares = np.einsum("ij,ij->i", moves, moves)
+        found.append(np.where(np.isfinite(squares), squares, 0.0))
+    return np.concatenate(found)

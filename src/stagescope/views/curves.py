@@ -16,6 +16,14 @@ NUMBERS = 3e6
 """Most numbers of a view of curves."""
 WORK = 2e9
 """Most multiplications, about a second or two, that the singular values of one block may take."""
+TOGETHER = 4_000_000
+"""Numbers that are worked on at once: 32 MB each time they are copied."""
+
+
+def in_parts(values: np.ndarray, shared: int = 0) -> list[np.ndarray]:
+    """An array some frames at a time, to bound memory; each part begins with the last `shared` frames of the one before."""
+    step = max(1, TOGETHER // max(1, values[:1].size))
+    return [values[first : first + step + shared] for first in range(0, max(1, len(values) - shared), step)]
 
 
 @dataclass(frozen=True)

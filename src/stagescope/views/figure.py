@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 
 CATEGORIES = ("#0072b2", "#d55e00", "#009e73", "#b8578b", "#c98500", "#3a9bd9", "#8a7a00", "#3d3d3d")
 """Okabe and Ito's eight, ordered by how well they stand on white."""
-PALE = 0.8
-"""Share of white in a tint."""
-TINTS = tuple(
-    "#" + "".join(f"{round(255 * PALE + (1 - PALE) * level):02x}" for level in bytes.fromhex(each[1:])) for each in CATEGORIES
-)
-"""The same in pale, for strips with names on them: stages on paper have the colours of those on the page."""
+TINTS = tuple("#" + "".join(f"{round(0.8 * 255 + 0.2 * level):02x}" for level in bytes.fromhex(each[1:])) for each in CATEGORIES)
+"""The same in pale, four parts of white, for strips with names: stages on paper have the colours of those on the page."""
 SEQUENTIAL = (
     (0.975, 0.012, 110),
     (0.88, 0.105, 122),
@@ -45,7 +41,6 @@ DIVERGING = (
     (0.34, 0.09, 40),
 )
 """From the strongest negative over zero to the strongest positive."""
-STEPS = 255
 _TO_CONES = np.array([[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.291485548]])
 _TO_LIGHT = np.array(
     [
@@ -58,11 +53,11 @@ _TO_LIGHT = np.array(
 
 
 def ramp(signed: bool, foot: float = 0.0) -> np.ndarray:
-    """STEPS colours (steps, 3) in 0..1, lowest value first; `foot` is the share at the pale end that is left out."""
+    """255 colours (steps, 3) in 0..1, lowest value first; `foot` is the share at the pale end that is left out."""
     anchors = np.array(DIVERGING if signed else SEQUENTIAL)
     angle = np.radians(anchors[:, 2])
     lab = np.stack([anchors[:, 0], anchors[:, 1] * np.cos(angle), anchors[:, 1] * np.sin(angle)], axis=1)
-    at = np.linspace(foot, 1.0, STEPS) * (len(anchors) - 1)
+    at = np.linspace(foot, 1.0, 255) * (len(anchors) - 1)
     points = np.stack([np.interp(at, np.arange(len(anchors)), lab[:, axis]) for axis in range(3)], axis=1)
     light = np.clip((points @ _TO_CONES.T) ** 3 @ _TO_LIGHT.T, 0.0, 1.0)
     return np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)

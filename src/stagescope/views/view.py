@@ -4,10 +4,12 @@ Papers fill in the explanation; any run has a general one. It is data for a page
 table of the process, captions of stretches of time.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,25 +63,7 @@ class Explained:
     lead: str = "loss"
 
 
-GLOSSARY: Mapping[str, str] = {
-    "rung": "A critical point that the run comes near, rests at and leaves: one step of the ladder it climbs down.",
-    "opens": "The part of the parameters that grows at this critical point and leads away from it.",
-    "rate": "How fast the part that opens grows there: exp(rate x time), from linearising the law of motion.",
-    "measured rate": "The growth rate that the run itself shows near this critical point.",
-    "ratio": "Measured over predicted: 1 is a prediction that holds.",
-    "distance": "How far the search went from the run to the critical point, relative to its norm.",
-    "predicted escape": "When the run should leave this critical point, from rate and distance.",
-    "measured escape": "When the run left it.",
-    "nats": "Units of entropy with the natural logarithm: 1 nat is 1.44 bits.",
-    "entropy rate": "The least loss that any predictor of this process can reach.",
-    "prediction": "A number that the theory gives before the run is looked at.",
-    "pattern": "A statement on order or sign, without a number.",
-    "tolerance": "How far measured and predicted may be apart; it is fixed before any run is judged.",
-    "singular value": "How strongly a matrix stretches along one of its directions.",
-    "softmax": "Turns scores into probabilities: exp(score), divided by the sum over all.",
-    "transition #": "A fast change of the loss, found without any theory.",
-    "plateau #": "A stretch in which the loss hardly changes.",
-}
+GLOSSARY: Mapping[str, str] = json.loads(Path(__file__).with_name("glossary.json").read_bytes())
 """What symbols and words mean on every page."""
 
 

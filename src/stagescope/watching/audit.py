@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from stagescope.errors import InputError, printable
+from stagescope.errors import InputError, first_names, printable, shortened
 from stagescope.progress import progress_for
+from stagescope.spec import Json
 from stagescope.watching.folders import Checkpoint, DamagedCheckpoint, is_weights, listed, number, trainer_step
 from stagescope.watching.lineage import (
     ENTRIES,
     LEAST,
-    RULES,
+    LIMITS,
     SMALL,
     Print,
     Series,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["truncated", "NaN", "duplicate", "foreign tensor", "out of order", "other lineage"]
-SHOWN = 20
-"""Names of tensors that the facts of a finding hold at most; their number is there too."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,9 @@ class Finding:
     kind: Kind
     tensor: str | None
     sentence: str
-    facts: dict[str, Any]
+    facts: Json
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Json:
         return {**vars(self), "sentence": printable(self.sentence)}
 
 
@@ -98,7 +97,7 @@ class Audit:
         """The findings of one kind."""
         return tuple(each for each in self.findings if each.kind == kind)
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Json:
         return {
             "checkpoints": list(self.checkpoints),
             "findings": [each.json() for each in self.findings],
@@ -126,14 +125,14 @@ class Audit:
         return table
 
 
-def listed_tensors(names: list[str]) -> dict[str, Any]:
-    """Names of tensors as facts."""
-    return {"tensors": names[:SHOWN], "count": len(names)}
+def listed_tensors(names: list[str]) -> Json:
+    """Names of tensors as facts: the first 20, and how many there are."""
+    return {"tensors": names[:20], "count": len(names)}
 
 
 def some(names: list[str]) -> str:
     """Names of tensors in a sentence: the first one, and how many more."""
-    shown = repr(names[0]) if len(names[0]) <= 80 else repr(names[0][:77] + "...")
+    shown = repr(shortened(names[0], 80))
     return shown if len(names) == 1 else f"{shown} and {len(names) - 1} more"
 
 
@@ -141,10 +140,6 @@ def tensors_finding(checkpoint: str, kind: Kind, names: Iterable[str], text: str
     """A defect of some tensors; the sentence and the facts begin with their names."""
     names = list(names)
     return Finding(checkpoint, kind, names[0], f"{some(names)}: {text}", {**listed_tensors(names), **facts})
-
-
-SHARED = 0.1
-"""Share of entries in tensors that are kin up to which a checkpoint is a stranger as a whole."""
 
 
 def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
@@ -256,7 +251,7 @@ def _strangers(series: Series) -> Iterator[Finding]:
     main, *others = families(kin)
     usual = np.median([kin.correlation[a, b] for a, b in pairwise(main)]) if len(main) > 1 else np.nan
     for family in others:
-        if _shared(samples, family, main) > SHARED:
+        if _shared(samples, family, main) > LIMITS.shared:
             continue
         names = [series.names[n] for n in family]
         most = float(max(kin.correlation[n, m] for n in family for m in main))
@@ -289,10 +284,8 @@ def _unjudged(series: Series) -> list[str]:
     unsure = [name for n, name in enumerate(series.names) if kin is None or not np.delete(kin.judged[n], n).any()]
     if not unsure:
         return []
-    shown = f"{', '.join(unsure[:3])}{' and others' if len(unsure) > 3 else ''}"
-    return [
-        f"the lineage of {shown} cannot be judged: the moving tensors are constant, too small, or of another size than the others"
-    ]
+    why = "the moving tensors are constant, too small, or of another size than the others"
+    return [f"the lineage of {first_names(unsure)} cannot be judged: {why}"]
 
 
 def _strange_tensors(series: Series) -> Iterator[Finding]:
@@ -328,7 +321,7 @@ def _off_the_path(series: Series) -> Iterator[Finding]:
     while len(series) > 2 and (samples := list(series.samples().values())):
         found = median_detours(samples)
         worst = int(np.argmax(found))
-        if found[worst] < max(RULES.detour, RULES.detour_over_usual * float(np.median(found))):
+        if found[worst] < max(LIMITS.detour, LIMITS.detour_over_usual * float(np.median(found))):
             return
         before, name, after = series.names[worst : worst + 3]
         text = f"it does not lie between {before} and {after}: the way through it is {found[worst]:.1f} times as long as past it"
@@ -345,7 +338,7 @@ def _tensors_off_the_path(series: Series) -> Iterator[Finding]:
     found: dict[int, dict[str, float]] = defaultdict(dict)
     for key, sample in samples.items():
         detour = np.nan_to_num(detours(distances(sample)), nan=1.0)
-        for n in np.flatnonzero((detour >= RULES.tensor_detour) & (detour >= 2 * usual)):
+        for n in np.flatnonzero((detour >= LIMITS.tensor_detour) & (detour >= 2 * usual)):
             found[int(n) + 1][key] = float(detour[n])
     for n, keys in sorted(found.items()):
         before, name, after = series.names[n - 1 : n + 2]

@@ -17,7 +17,7 @@ from stagescope.detect.stage import BROKEN, Stage, Transition
 from stagescope.detect.transitions import transitions
 from stagescope.errors import InputError
 from stagescope.runs.run import Run
-from stagescope.watching.source import Model, curve_of, head_name, model_of
+from stagescope.watching.source import curve_of, head_name, model_of
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ Kind = Literal["warm-up", "rise", "constant rate", "decay"]
 
 
 @dataclass(frozen=True)
-class RateRules:
+class RateLimits:
     """When a rate changes."""
 
     same: float = 1e-5  # of the largest rate: float32 has 6e-8, a schedule over 100,000 steps moves by this in one
@@ -87,7 +87,7 @@ class RateRules:
     most: int = 24  # stretches; a rate with more turns has no schedule to show
 
 
-RATE_RULES = RateRules()
+RATE_LIMITS = RateLimits()
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,14 @@ class Rate:
         return Stage(self.name, self.start, self.stop, said, TRACK, facts)
 
 
-def rates_of(run: Run, rules: RateRules = RATE_RULES) -> tuple[Rate, ...]:
+def rates_of(run: Run) -> tuple[Rate, ...]:
     """The stretches of the recorded rate; none where it was not recorded, and where it has no schedule."""
     values = curve_of(run, "learning_rate")
     good = np.isfinite(values)
     if good.sum() < 2:
         return ()
-    found = list(_stretches(run.time[good], values[good], rules))
-    return tuple(found) if len(found) <= rules.most else ()
+    found = tuple(_stretches(run.time[good], values[good]))
+    return found if len(found) <= RATE_LIMITS.most else ()
 
 
 def warm_up_end(rates: tuple[Rate, ...]) -> float | None:
@@ -130,10 +130,10 @@ def warm_up_end(rates: tuple[Rate, ...]) -> float | None:
     return rates[0].stop if rates[0].stop is not None else float("inf")
 
 
-def _stretches(time: np.ndarray, rate: np.ndarray, rules: RateRules) -> Iterator[Rate]:
+def _stretches(time: np.ndarray, rate: np.ndarray) -> Iterator[Rate]:
     size = float(np.max(np.abs(rate))) or 1.0
     change = np.diff(rate) / size
-    way = np.where(np.abs(change) <= rules.same, 0, np.sign(change)).astype(int)
+    way = np.where(np.abs(change) <= RATE_LIMITS.same, 0, np.sign(change)).astype(int)
     place = 0
     for sign, group in groupby(way.tolist()):
         count = len(list(group))
@@ -142,7 +142,7 @@ def _stretches(time: np.ndarray, rate: np.ndarray, rules: RateRules) -> Iterator
         kind: Kind = "constant rate" if sign == 0 else "decay" if sign < 0 else "warm-up" if first == 0 else "rise"
         # a jump is constant on both sides, as far as there are records
         flat = not (way[max(0, first - 1) : first].any() or way[first + 1 : first + 2].any())
-        jump = count == 1 and abs(change[first]) >= rules.jump and flat
+        jump = count == 1 and abs(change[first]) >= RATE_LIMITS.jump and flat
         stop = None if after == len(rate) - 1 else float(time[after])
         yield Rate(kind, float(time[first]), stop, float(rate[first]), float(rate[after]), jump)
 
@@ -219,55 +219,47 @@ class HeadEvent:
         return f"{backed}: {', '.join(map(str, self.moves[:3]))}{more}"
 
 
-def head_curves(run: Run, floors: Floors = FLOORS) -> list[HeadCurve]:
+def head_curves(run: Run) -> list[HeadCurve]:
     """All curves of heads that move by more than their floor, those that move most first."""
-    found = [curve for curve in _all(run, model_of(run), floors) if curve.reach >= 1]
-    return sorted(found, key=lambda curve: -curve.reach)
-
-
-def _all(run: Run, model: Model, floors: Floors) -> Iterator[HeadCurve]:
     arrays = run.series
-    kept = {what: (arrays[name], floors.share) for name, what in SHARES.items() if name in arrays}
+    kept = {what: (arrays[name], FLOORS.share) for name, what in SHARES.items() if name in arrays}
     if "lag_mass" in arrays and arrays["lag_mass"].shape[-1] > 1:
-        kept["lag 1"] = arrays["lag_mass"][..., 1], floors.share
+        kept["lag 1"] = arrays["lag_mass"][..., 1], FLOORS.share
     if "entropy" in arrays:
-        kept["entropy"] = arrays["entropy"], floors.entropy
-    if "agreement" in arrays:
-        kept["agreement"] = _with_others(np.asarray(arrays["agreement"], dtype=float)), floors.agreement
-    for what, (values, floor) in kept.items():
-        for layer, head in model.each():
-            yield HeadCurve(what, layer, head, np.asarray(values[:, layer, head], dtype=float), floor)
+        kept["entropy"] = arrays["entropy"], FLOORS.entropy
+    if "agreement" in arrays:  # the mean cosine with the other heads of the layer, nan for a head that is alone
+        agreement = np.asarray(arrays["agreement"], dtype=float)
+        alone = np.eye(agreement.shape[-1], dtype=bool) | ~np.isfinite(agreement)
+        count = (~alone).sum(axis=-1)
+        mean = np.where(alone, 0.0, agreement).sum(axis=-1) / np.where(count > 0, count, np.nan)
+        kept["agreement"] = mean, FLOORS.agreement
+    curves = (
+        HeadCurve(what, layer, head, np.asarray(values[:, layer, head], dtype=float), floor)
+        for what, (values, floor) in kept.items()
+        for layer, head in model_of(run).each()
+    )
+    return sorted((curve for curve in curves if curve.reach >= 1), key=lambda curve: -curve.reach)
 
 
-def _with_others(agreement: np.ndarray) -> np.ndarray:
-    """Mean cosine of each head with the other heads of its layer, nan for a head that is alone."""
-    alone = np.eye(agreement.shape[-1], dtype=bool) | ~np.isfinite(agreement)
-    count = (~alone).sum(axis=-1)
-    return np.where(alone, 0.0, agreement).sum(axis=-1) / np.where(count > 0, count, np.nan)
-
-
-def head_events(run: Run, floors: Floors = FLOORS) -> tuple[HeadEvent, ...]:
+def head_events(run: Run) -> tuple[HeadEvent, ...]:
     """The events of attention in order of time; a run whose numbers broke down has none."""
     if run.status in BROKEN:
         return ()
-    curves = head_curves(run, floors)[: floors.curves]
+    curves = head_curves(run)[: FLOORS.curves]
     moves = []
     for curve in curves:
         for found in transitions(run.time, curve.values, curves=len(curves)):
             size = abs(found.amplitude) / curve.floor
             if size >= 1:
                 moves.append(Move(curve.what, curve.layer, curve.head, found, size))
-    return tuple(sorted(_clusters(moves), key=lambda event: event.t))
-
-
-def _clusters(moves: list[Move]) -> Iterator[HeadEvent]:
-    """The largest move takes those that come with it: then the next largest of the others, and so on."""
-    left = sorted(moves, key=lambda move: -move.floors)
+    # the largest move takes those that come with it: then the next largest of the others, and so on
+    found, left = [], sorted(moves, key=lambda move: -move.floors)
     while left:
         top = left[0].transition
         own = [move for move in left if _meets(top, move.transition)]
         left = [move for move in left if move not in own]
-        yield HeadEvent(top.t, top.low, top.high, top.start, top.stop, tuple(own))
+        found.append(HeadEvent(top.t, top.low, top.high, top.start, top.stop, tuple(own)))
+    return tuple(sorted(found, key=lambda event: event.t))
 
 
 def _meets(one: Transition, other: Transition) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from stagescope.errors import InputError, printable
+from stagescope.spec import Json
 
 
 class DamagedCheckpoint(InputError):
@@ -45,10 +46,10 @@ def arrays(files: Iterable[Path], expected: Iterable[str] = ()) -> Iterator[tupl
     _complete(seen, expected)
 
 
-def torch_tensors(files: Iterable[Path], expected: Iterable[str] = ()) -> dict[str, Any]:
+def torch_tensors(files: Iterable[Path], expected: Iterable[str] = ()) -> Json:
     """Names and torch tensors of all files."""
     _torch()
-    found: dict[str, Any] = {}
+    found: Json = {}
     seen: set[str] = set()
     for file in files:
         if file.suffix == ".safetensors":
@@ -106,7 +107,7 @@ def _safe_arrays(file: Path) -> Iterator[tuple[str, str, np.ndarray]]:
             yield raw, name, value
 
 
-def _header(file: Path) -> dict[str, Any]:
+def _header(file: Path) -> Json:
     """Where each tensor is; the library has checked it. Offsets are made to count from the start of the file."""
     with open(file, "rb") as opened:
         size = int.from_bytes(opened.read(8), "little")
@@ -152,7 +153,7 @@ def _loaded_arrays(file: Path) -> Iterator[tuple[str, str, np.ndarray]]:
             raise InputError(f"{file}: the tensor {old!r:.120} is {value.dtype}, {value.layout}, which is not read") from error
 
 
-def _loaded(file: Path) -> dict[str, Any]:
+def _loaded(file: Path) -> Json:
     """The tensors of a pickle by name, as the module that was saved calls them."""
     torch = _torch()
     with open(file, "rb") as opened:
@@ -165,7 +166,15 @@ def _loaded(file: Path) -> dict[str, Any]:
         # the file is whole and wants more than tensors, as opposed to damaged
         refusal = isinstance(error, pickle.UnpicklingError) and "unsupported" in str(error).lower()
         if refusal or "TorchScript" in str(error):
-            raise _refused(file) from error
+            fresh = file.with_suffix(".safetensors").name
+            raise InputError(
+                f"{file} is a pickle that holds more than tensors; opening it could run code, so it is not opened. If you trust "
+                f"who made it, convert it to safetensors, in a process of its own:\n"
+                f"    import torch, safetensors.torch; found = torch.load({file.name!r}, map_location='cpu',"
+                " weights_only=False)\n"
+                f"    safetensors.torch.save_file({{k: v.clone() for k, v in found['state_dict'].items()}}, {fresh!r})\n"
+                f"where 'state_dict' is the name that the weights have in it, and {fresh!r} is read in place of the pickle"
+            ) from error
         raise DamagedCheckpoint(f"{file} is no whole file of tensors; it is cut or of another kind") from error
     tensors = _state(found, torch.Tensor)
     if not tensors:
@@ -173,7 +182,7 @@ def _loaded(file: Path) -> dict[str, Any]:
     return tensors
 
 
-def _state(found: Any, kind: type) -> dict[str, Any]:
+def _state(found: Any, kind: type) -> Json:
     """The state_dict in what was saved: itself, or under one of the usual names; Lightning calls the module `model`."""
     lightning = isinstance(found, Mapping) and "pytorch-lightning_version" in found
     for _ in range(3):
@@ -185,17 +194,6 @@ def _state(found: Any, kind: type) -> dict[str, Any]:
     if lightning and all(name.startswith("model.") for name in tensors):
         return {name.removeprefix("model."): value for name, value in tensors.items()}
     return tensors
-
-
-def _refused(file: Path) -> InputError:
-    fresh = file.with_suffix(".safetensors").name
-    return InputError(
-        f"{file} is a pickle that holds more than tensors; opening it could run code, so it is not opened. If you trust "
-        f"who made it, convert it to safetensors, in a process of its own:\n"
-        f"    import torch, safetensors.torch; found = torch.load({file.name!r}, map_location='cpu', weights_only=False)\n"
-        f"    safetensors.torch.save_file({{k: v.clone() for k, v in found['state_dict'].items()}}, {fresh!r})\n"
-        f"where 'state_dict' is the name that the weights have in it, and {fresh!r} is read in place of the pickle"
-    )
 
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
@@ -225,7 +223,7 @@ class Checkpoint:
         """Names and values, one tensor at a time; bfloat16 and float8 are widened to float32."""
         return arrays(*self._files())
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Json:
         """Names and torch tensors as they are stored, for `model.load_state_dict`."""
         return torch_tensors(*self._files())
 
@@ -256,7 +254,8 @@ def listed(folder: str | Path) -> list[Checkpoint]:
     if not root.is_dir():
         raise InputError(f"{folder} is {'no folder' if root.exists() else 'missing'}; give the folder that holds the checkpoints")
     named: dict[str, Path] = {}
-    for path in sorted(_candidates(root), key=lambda path: (_kind(path), path.name)):
+    candidates = filter(_is_candidate, (root / name for name in _entries(root)))
+    for path in sorted(candidates, key=lambda path: (_kind(path), path.name)):
         with suppress(DamagedCheckpoint):  # a link to nothing is found when the checkpoint is read
             _inside(path, root, folder=True)
         named.setdefault(path.name if path.is_dir() else f"{_stem(path.name)}.*", path)  # 5.safetensors stands for 5.pt
@@ -265,7 +264,13 @@ def listed(folder: str | Path) -> list[Checkpoint]:
         if any((root / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")):
             raise InputError(f"{root} is one checkpoint; give the folder that holds several, named such as {known}")
         raise InputError(f"{root} holds no checkpoints; expected folders or files with names such as {known}")
-    found = [Checkpoint(_step(path), path, path.name) for path in named.values()]
+    found = []
+    for path in named.values():
+        # what a trainer's state says; the number of the name where there is none, or none that can be read
+        step = None
+        with suppress(DamagedCheckpoint):
+            step = trainer_step(path)
+        found.append(Checkpoint(step if step is not None else number(path.name) or 0, path, path.name))
     return sorted(found, key=lambda each: (each.step, number(each.name) or 0, each.name))
 
 
@@ -294,7 +299,7 @@ def trainer_step(path: Path) -> int | None:
     return step
 
 
-def _trainer_state(path: Path) -> dict[str, Any] | None:
+def _trainer_state(path: Path) -> Json | None:
     if path.is_dir() and os.path.lexists(path / TRAINER):
         return _json(_inside(path / TRAINER, path.parent))
     return None
@@ -317,21 +322,10 @@ def training_log(checkpoint: Checkpoint) -> Callable[[int], dict[str, float]]:
     return at
 
 
-def _step(path: Path) -> int:
-    """What a trainer's state says; the number of the name where there is none, or none that can be read."""
-    found = None
-    with suppress(DamagedCheckpoint):
-        found = trainer_step(path)
-    return found if found is not None else number(path.name) or 0
-
-
-def _candidates(root: Path) -> Iterator[Path]:
-    """What is a checkpoint by its name and kind: folders, files that can hold weights, and links to nothing."""
-    for name in _entries(root):
-        path = root / name
-        kind = path.is_dir() or name.endswith(SUFFIXES) or not path.exists()
-        if kind and not _SHARD.match(name) and number(name) is not None:
-            yield path
+def _is_candidate(path: Path) -> bool:
+    """Whether a path is a checkpoint by its name and kind: folders, files that can hold weights, and links to nothing."""
+    kind = path.is_dir() or path.name.endswith(SUFFIXES) or not path.exists()
+    return kind and not _SHARD.match(path.name) and number(path.name) is not None
 
 
 def _entries(folder: Path) -> list[str]:
@@ -409,7 +403,7 @@ def _index(path: Path) -> dict[str, str]:
     return places
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> Json:
     """The object in a file; an empty one in place of anything else."""
     if path.stat().st_size > _LIMIT:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes, more than a file of its kind; it is not read")

@@ -21,7 +21,7 @@ from stagescope.detect.stage import span_text
 from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
-from stagescope.watching.source import gate_of, head_name, model_of
+from stagescope.watching.source import LIMITS, gate_of, head_name, model_of
 
 SEEN_FROM = 4
 """Place of the first query that counts for a sink: as recorded, earlier ones see too few keys."""
@@ -50,14 +50,14 @@ class Thresholds:
         variation: at least two thirds of its attention lie where position alone puts them.
     narrow: nats by which a positional head's entropy is below that of even attention: as if it left out half of its keys.
     kept: of the strength that gives a name, what keeps it: a head at the threshold does not flicker.
-    records: how long a name must last, and how many records a running median takes: two odd records change nothing.
+    records: how long a name must last, and how many records a running median takes, as for the gate: two odd ones change nothing.
     """
 
     share: float = 0.4
     content: float = 1 / 3
     narrow: float = float(np.log(2))
     kept: float = 0.75
-    records: int = 5
+    records: int = LIMITS.records
 
 
 THRESHOLDS = Thresholds()
@@ -287,13 +287,13 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
     if not model.causal:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
     notes["gate"] = gate_of(run).sentence
-    made = []
+    made, least = [], thresholds.records
     for layer, head in model.each():
         own = {name: _Curve.of(run.time, score, layer, head, thresholds) for name, score in found.items()}
         spells = tuple(_spells(run.time, own, thresholds))
         last = spells[-1].name if spells and spells[-1].stop is None else NONE
         module = model.layers[layer] if layer < len(model.layers) else ""
-        at_end = {name: curve.at_end(thresholds.records) for name, curve in own.items()}
+        at_end = {name: (_median(one.value[-least:]), _median(one.chance[-least:])) for name, one in own.items()}
         made.append(Head(layer, head, module, last, at_end, spells))
     return Heads(run.status, run.clock, tuple(made), notes)
 
@@ -320,9 +320,6 @@ class _Curve:
         for i, size in enumerate(smooth.tolist()):
             on[i] = size >= 1 or (size >= rules.kept and i > 0 and on[i - 1])
         return cls(value, chance, smooth, TWO_SIDED * flutter(time, plain), on)
-
-    def at_end(self, records: int) -> tuple[float, float]:
-        return _median(self.value[-records:]), _median(self.chance[-records:])
 
 
 def _median(values: np.ndarray) -> float:

@@ -6,8 +6,7 @@ from stagescope.errors import InputError
 from stagescope.watching.watch import Callback
 
 try:
-    from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState
-    from transformers.training_args import TrainingArguments
+    from transformers.trainer_callback import TrainerCallback, TrainerState
 except ImportError:
     remedy = "pip install 'transformers[torch]'; for your own loop use ss.watch"
     raise InputError(f"TrainerWatch needs transformers, which is not installed; {remedy}") from None
@@ -35,7 +34,7 @@ class TrainerWatch(Callback, TrainerCallback):
         'TrainerWatch'
     """
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
             return
         coder = kwargs.get("processing_class")
@@ -43,15 +42,13 @@ class TrainerWatch(Callback, TrainerCallback):
         steps = state.max_steps if state.max_steps > 0 else None
         self._begin(kwargs["model"], state.global_step, steps, kwargs.get("optimizer"), known)
 
-    def on_pre_optimizer_step(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if self._hooked is not None:
-            self._hooked.before_update(state.global_step)
+    def on_pre_optimizer_step(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        self._before_update(state.global_step)
 
-    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        logs = kwargs.get("logs") or {}
-        if self._hooked is not None and "loss" in logs:
-            self._hooked.loss(float(logs["loss"]))
+    def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        logs, record = kwargs.get("logs") or {}, self._awaited
+        if record is not None and "loss" in logs:
+            record["train_loss"] = float(logs["loss"])
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if self._hooked is not None:
-            self._hooked.finish(state.global_step)
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        self._finish(state.global_step)

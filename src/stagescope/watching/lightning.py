@@ -73,21 +73,18 @@ class LightningWatch(Callback, *_bases()):
         self._begin(_inside(pl_module, self._model), trainer.global_step, steps, optimizer, {})
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        if self._hooked is not None:
-            self._hooked.before_update(trainer.global_step)
+        self._before_update(trainer.global_step)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-        if self._hooked is not None and self._hooked.waits and isinstance(loss, Tensor) and loss.numel() == 1:
-            self._hooked.loss(float(loss.detach()))
+        loss, record = outputs.get("loss") if isinstance(outputs, Mapping) else outputs, self._awaited
+        if record is not None and isinstance(loss, Tensor) and loss.numel() == 1:
+            record["train_loss"] = float(loss.detach())
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        if self._hooked is not None:
-            self._hooked.finish(trainer.global_step)
+        self._finish(trainer.global_step)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        if self._hooked is not None:
-            self._hooked.close()
+        self._close()
 
 
 def _inside(module: Any, given: str | Callable[[Any], nn.Module] | None) -> nn.Module:

@@ -68,15 +68,12 @@ def print_of(name: str, value: np.ndarray, entries: int = ENTRIES) -> Print:
     finite = np.isfinite(whole)
     lost = 0 if finite.all() else int(np.isnan(whole).sum())
     flat = whole.reshape(-1)
-    sample = flat[_places(name, flat.size, entries)] if flat.size > entries else flat
+    sample = flat
+    if flat.size > entries:  # the same entries in every checkpoint
+        rng = np.random.default_rng(zlib.crc32(f"{name} {flat.size}".encode("utf-8", "surrogatepass")))
+        sample = flat[np.unique(rng.integers(flat.size, size=entries))]
     kind = np.float64 if whole.dtype == np.float64 else np.float32
     return Print(value.shape, digest, lost, int(whole.size - finite.sum()) - lost, sample.astype(kind))
-
-
-def _places(name: str, size: int, entries: int) -> np.ndarray:
-    """Which entries are sampled: the same in every checkpoint."""
-    rng = np.random.default_rng(zlib.crc32(f"{name} {size}".encode("utf-8", "surrogatepass")))
-    return np.unique(rng.integers(size, size=entries))
 
 
 SMALL = 16
@@ -136,7 +133,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class Limits:
     """When a measure is a finding. In brackets what clean trainings and twins of them gave."""
 
     kin: float = 0.2
@@ -157,9 +154,11 @@ class Thresholds:
     """The same over the median detour of the training, which is 1 on a straight way, 1.4 on a random walk and 2 in noise."""
     tensor_detour: float = 4.0
     """The same for a single tensor of 256 entries or more, which is also twice the median (clean: 2.7 at most)."""
+    shared: float = 0.1
+    """Share of entries in tensors that are kin up to which a checkpoint is a stranger as a whole, not some of its tensors."""
 
 
-RULES = Thresholds()
+LIMITS = Limits()
 LEAST = 256
 """Entries of a tensor that is judged by itself."""
 FEW = 64
@@ -180,12 +179,12 @@ class Kinship:
     @property
     def judged(self) -> np.ndarray:
         """Pairs with enough entries to tell whether they are kin."""
-        return self.expected * np.sqrt(self.entries) >= RULES.sure
+        return self.expected * np.sqrt(self.entries) >= LIMITS.sure
 
     @property
     def related(self) -> np.ndarray:
         """Pairs that are kin."""
-        return self.judged & (self.correlation >= RULES.kin * self.expected)
+        return self.judged & (self.correlation >= LIMITS.kin * self.expected)
 
 
 def kinship(samples: Sequence[np.ndarray]) -> Kinship:
@@ -329,8 +328,8 @@ def misplaced(distance: np.ndarray) -> list[Misplaced]:
         order = move.applied(order)
     if (
         not gains
-        or _disorder(distance[np.ix_(order, order)]) > RULES.ordered
-        or _margin(distance, order, set(gains)) < RULES.margin
+        or _disorder(distance[np.ix_(order, order)]) > LIMITS.ordered
+        or _margin(distance, order, set(gains)) < LIMITS.margin
     ):
         return []
     neighbours = zip([None, *order], order, [*order[1:], None], strict=False)
@@ -351,7 +350,7 @@ def _gains(distance: np.ndarray, order: list[int]) -> Iterator[tuple[Move, float
     for move in _moves(len(order)):
         before, after = _edges(distance, order, move)
         share = (before - after) / before if before > 0 else 0.0
-        if share >= (RULES.shorter_end if move.at_end(len(order)) else RULES.shorter):
+        if share >= (LIMITS.shorter_end if move.at_end(len(order)) else LIMITS.shorter):
             yield move, before - after, share
 
 

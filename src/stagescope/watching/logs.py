@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 
 from stagescope.detect.transitions import LIMITS
-from stagescope.errors import InputError, needed, unknown
+from stagescope.errors import InputError, first_names, needed, unknown
 from stagescope.memory import require_stored
 from stagescope.runs.export import outside, target, unique
 from stagescope.runs.files import check_target, entries, opened, publish, store_errors
@@ -51,8 +51,8 @@ _FORMS = {
     19: ("half_val", "<e"),
 }
 """Types of tensors with real numbers: where they are listed, and how they are read from bytes."""
-_WIDE = (2, 3, 9)
-"""Those whose numbers do not fit into a float of 4 bytes."""
+_WIDE = ("<d", "<i", "<q")
+"""How those are read whose numbers do not fit into a float of 4 bytes."""
 
 
 _WANTED = ("tensorboard", "reading or writing event files of TensorBoard")
@@ -76,14 +76,11 @@ def masked_sum() -> Callable[[bytes], int]:
     return masked
 
 
-@dataclass
 class Points:
     """The points of one tag in the order read: steps, wall times and values; `wide` where a value has more than 4 bytes."""
 
-    steps: array = field(default_factory=lambda: array("q"))
-    walls: array = field(default_factory=lambda: array("d"))
-    values: array = field(default_factory=lambda: array("d"))
-    wide: bool = False
+    def __init__(self) -> None:
+        self.steps, self.walls, self.values, self.wide = array("q"), array("d"), array("d"), False
 
 
 @dataclass
@@ -162,10 +159,10 @@ def scalar(value: Any) -> tuple[float, bool] | None:
     data, listed = tensor.tensor_content, getattr(tensor, name)
     if not data and len(listed) == 1:
         if name != "half_val":
-            return float(listed[0]), kind in _WIDE
+            return float(listed[0]), form in _WIDE
         data = (listed[0] & 0xFFFF).to_bytes(2, "little")
     data = b"\0\0" + data if kind == 14 else data
-    return (float(struct.unpack(form, data)[0]), kind in _WIDE) if len(data) == struct.calcsize(form) else None
+    return (float(struct.unpack(form, data)[0]), form in _WIDE) if len(data) == struct.calcsize(form) else None
 
 
 def record(event: Any) -> bytes:
@@ -193,7 +190,7 @@ def find_loss(records: Mapping[str, int]) -> tuple[str | None, str]:
     said = f"the loss is {best[:80]!r}, {records[best]:,} records"
     others = [repr(tag[:80]) for tag in ranked if tag != best]
     if others:
-        said += f"; not taken: {', '.join(others[:4])}" + (f" and {len(others) - 4:,} more" if len(others) > 4 else "")
+        said += f"; not taken: {first_names(others, 4)}"
     if records[best] < LIMITS.fewest:
         said += f"; a transition needs {LIMITS.fewest} records"
     elif ranked[best] == 2:
@@ -213,8 +210,6 @@ VECTOR = 64
 """Most entries of a vector that are scalars of their own; a longer one is no list of curves that anybody reads."""
 HEADS = ("layer", "head")
 """Axes of arrays whose entries are scalars whatever their number: one curve a head."""
-LONGEST_PART = 100
-"""Characters of a part of a name."""
 
 
 def scalars(run: Run) -> dict[str, np.ndarray]:
@@ -266,21 +261,16 @@ def to_json_lines(run: Run, out: str | Path | None = None, overwrite: bool = Fal
         >>> ss.to_json_lines(run, "run.jsonl").name
         'run.jsonl'
     """
-    path = target(run, out, ".jsonl", overwrite)
-    publish(path, "".join(f"{line}\n" for line in _lines(run)).encode())
-    return path
-
-
-def _lines(run: Run) -> Iterator[str]:
-    curves = {unique(name, ("_step",)): (_shortest(values), np.isfinite(values)) for name, values in scalars(run).items()}
+    path, curves, lines = target(run, out, ".jsonl", overwrite), {}, []
+    for name, values in scalars(run).items():
+        # numbers of 4 bytes with the fewest digits that give them back, not the digits of 8 bytes
+        short = list(map(float, values.astype(str))) if values.dtype == np.float32 else values.tolist()
+        curves[unique(name, ("_step",))] = short, np.isfinite(values)
     for i, step in enumerate(steps(run).tolist()):
         row = {name: values[i] for name, (values, finite) in curves.items() if finite[i]}
-        yield json.dumps({"_step": step, **row}, allow_nan=False)
-
-
-def _shortest(values: np.ndarray) -> list[float]:
-    """Numbers of 4 bytes with the fewest digits that give them back, not the digits of 8 bytes."""
-    return [float(text) for text in values.astype(str)] if values.dtype == np.float32 else values.tolist()
+        lines.append(json.dumps({"_step": step, **row}, allow_nan=False) + "\n")
+    publish(path, "".join(lines).encode())
+    return path
 
 
 def _scalar_arrays(run: Run) -> Iterator[tuple[str, np.ndarray]]:
@@ -292,16 +282,14 @@ def _scalar_arrays(run: Run) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _clean(text: str) -> str:
-    """Names come from whoever made the run: what is no letter, digit, blank, dot or dash becomes _."""
-    return re.sub(r"[^\w .-]", "_", text)[:LONGEST_PART] or "_"
+    """Names come from whoever made the run: of 100 characters at most, what is no letter, digit, blank, dot or dash becomes _."""
+    return re.sub(r"[^\w .-]", "_", text)[:100] or "_"
 
 
 Curve = tuple[np.ndarray, np.ndarray]
 """Steps that rise, and a value at each."""
 FILE = f"{PREFIX}0.stagescope"
 """The one file of a log directory that is written here."""
-LISTED = 12
-"""Names and notes that are listed; of more, their number."""
 LONGEST = 60
 """Characters of the name of an array; a tag is kept up to three times as many."""
 
@@ -378,20 +366,18 @@ def _chosen_run(folder: Path, found: Mapping[str, list[str]], run: str | None) -
         return run
     if len(found) == 1:
         return next(iter(found))
-    full = [place for place, names in found.items() if _has_scalars(folder / place, names)]
+    full = []
+    for place, names in found.items():
+        log = Log()
+        for name in names:
+            if not log.total:
+                log.read(folder / place, name, only_first=True)
+        if log.total:
+            full.append(place)
     if len(full) > 1:
         names = ", ".join(_brief(full))
         raise InputError(f"{folder} holds {len(full)} runs ({names}); choose one with --run NAME (in Python run=...)")
     return full[0] if full else next(iter(found))
-
-
-def _has_scalars(folder: Path, names: list[str]) -> bool:
-    log = Log()
-    for name in names:
-        log.read(folder, name, only_first=True)
-        if log.total:
-            return True
-    return False
 
 
 def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
@@ -447,15 +433,15 @@ def _kept(tag: str) -> str:
     return tag if len(tag) <= 3 * LONGEST else f"{tag[: 3 * LONGEST]}... {hashlib.sha256(tag.encode()).hexdigest()[:12]}"
 
 
-def _brief(names: Iterable[str], what: str = "") -> list[str]:
+def _brief(names: Iterable[str], what: str = "", most: int = 12) -> list[str]:
     """The first of some names, each in one line, and how many more there are."""
     first = [_kept(name).replace("\n", "\\n") for name in names]
-    return [*first[:LISTED], *([f"and {len(first) - LISTED:,} more{what}"] if len(first) > LISTED else [])]
+    return first[:most] + ([f"and {len(first) - most:,} more{what}"] if len(first) > most else [])
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
     """The names that are most like one that is not known."""
-    return [each.replace("\n", "\\n") for each in get_close_matches(name, map(_kept, known), n=LISTED, cutoff=0.0)]
+    return [each.replace("\n", "\\n") for each in get_close_matches(name, map(_kept, known), n=12, cutoff=0.0)]
 
 
 def to_tensorboard(run: Run, out: str | Path | None = None, overwrite: bool = False) -> Path:

@@ -3,13 +3,15 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import nan
 from typing import Any
 
 import numpy as np
 
 from stagescope.errors import InputError, unknown
+from stagescope.spec import Json
 from stagescope.watching.capture import Forward, Seen, attend, device_of, predict, tried, unwrapped
-from stagescope.watching.heads import prefix_keys
+from stagescope.watching.heads import SEEN_FROM, prefix_keys
 from stagescope.watching.probe import Probe, embedding_of, make_probe, vocabulary_of
 from stagescope.watching.pytorch import Tensor, nn, torch
 from stagescope.watching.pytorch import functional as F
@@ -27,12 +29,12 @@ class Sizes:
     embedding: int = 64
     rows: int = 4096  # of the embedding, evenly spaced where it has more
     groups: int = 24
-    after: int = 4  # queries before this place see too few keys to tell a sink from chance
+    after: int = SEEN_FROM
     settled: int = 8  # queries from which rows of sequences are compared
 
 
 SIZES = Sizes()
-_TINY = 1e-30
+_TINY = torch.finfo(torch.float32).tiny
 
 
 class HeadNumbers:
@@ -88,6 +90,8 @@ class HeadNumbers:
         text, twice = weights[: self.count], weights[self.count :]
         flat = text.transpose(0, 1).flatten(1)  # (head, sequence and query and key)
         mean = text.mean(0)
+        inner = flat @ flat.T
+        norms = inner.diagonal().sqrt().clamp_min(_TINY)
         received = text.mean(2).transpose(0, 1)  # (head, sequence, key)
         again = self.probe.period  # how far before each token of the second half stands the same one
         return {
@@ -100,7 +104,7 @@ class HeadNumbers:
             "content": self._content(text, mean),
             "type_mass": received.flatten(1) @ self._kinds.flatten(0, 1) / self.count,
             "type_mass_mean": mean.mean(1) @ self._kinds.mean(0),
-            "agreement": _cosines(flat),
+            "agreement": inner / norms / norms[:, None],  # cosines
             "sketch": flat @ self._signs,
             "pattern": text[0, :, : self.shown, : self.shown],
         }
@@ -125,12 +129,6 @@ class HeadNumbers:
             return torch.full((len(inner), self.sizes.values), torch.nan, device=inner.device)
         values = torch.linalg.svdvals(inner)[:, : self.sizes.values] / (left.shape[1] * query.shape[-1] ** 0.5)
         return F.pad(values, (0, self.sizes.values - values.shape[1]), value=torch.nan)
-
-
-def _cosines(flat: Tensor) -> Tensor:
-    inner = flat @ flat.T
-    norms = inner.diagonal().sqrt().clamp_min(_TINY)
-    return inner / norms / norms[:, None]
 
 
 def _by_layer(values: np.ndarray, counts: list[int], square: bool) -> np.ndarray:
@@ -166,8 +164,8 @@ class Parameters:
     def _found(self) -> dict[str, Tensor]:
         return {name: value for name, value in self.model.named_parameters() if value.is_floating_point()}
 
-    def numbers(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def numbers(self) -> Json:
+        found: Json = {}
         values = self._values = self._found()
         if self.groups:
             norms = dict(zip(values, _norms([value.detach() for value in values.values()]), strict=True))
@@ -177,14 +175,14 @@ class Parameters:
             found |= self._embedding(self.model.get_parameter(self.embedding).detach())
         return found
 
-    def _embedding(self, table: Tensor) -> dict[str, Any]:
+    def _embedding(self, table: Tensor) -> Json:
         rows = table[:: -(-len(table) // self.sizes.rows)].float()
         centred = rows - rows.mean(0)
         gram = centred.T @ centred if rows.shape[1] <= len(rows) else centred @ centred.T
-        if not bool(torch.isfinite(gram).all()):
-            none = np.full(min(self.sizes.embedding, len(gram)), np.nan, np.float32)
-            return {"embedding_values": none, "embedding_rank": np.float32(np.nan)}
-        values = np.sqrt(np.clip(np.linalg.eigvalsh(gram.double().cpu().numpy())[::-1], 0, None))
+        squares = np.full(len(gram), nan)
+        if bool(torch.isfinite(gram).all()):
+            squares = np.linalg.eigvalsh(gram.double().cpu().numpy())[::-1]
+        values = np.sqrt(np.clip(squares, 0, None))
         rank = float((values**2).sum() ** 2 / max((values**4).sum(), 1e-300))  # how many equal values would spread as much
         return {"embedding_values": values[: self.sizes.embedding].astype(np.float32), "embedding_rank": np.float32(rank)}
 
@@ -250,7 +248,7 @@ class Observer:
         self._kinds = [(one.path, one.heads) for one in self._kept(seen)]
         self.axes = {name: AXES[name] for name in self.frame() if name in AXES}
 
-    def frame(self, gains: int = 0) -> dict[str, Any]:
+    def frame(self, gains: int = 0) -> Json:
         """The numbers of the model as it is now; with `gains`, also what context is worth at so many places."""
         logits, seen = attend(self.model, self._ids, self.forward, self._plan)
         found = self.numbers.of(self._kept(seen)) | self.parameters.numbers()
@@ -274,20 +272,17 @@ class Observer:
 
     def _losses(self, logits: Tensor | None) -> dict[str, float]:
         """Losses on the probe, nats a token: of its text, and of the second half of what is said twice."""
-        probe = self.probe
+        probe, half, found = self.probe, self.probe.period, {}
         if logits is None or not self._predicts:
-            return {}
+            return found
         text, twice = logits[: len(probe.ids)], logits[len(probe.ids) :]
         if probe.targets is not None:
-            odd = (probe.targets < 0) | (probe.targets >= logits.shape[-1])  # places that are not to be predicted
-            return {"loss": _cross(text, probe.targets.masked_fill(odd, -100))} | self._repeat(twice)
-        return {"loss": _cross(text[:, :-1], probe.ids[:, 1:])} | self._repeat(twice) if self.causal else {}
-
-    def _repeat(self, twice: Tensor) -> dict[str, float]:
-        half = self.probe.period
-        targets = self.probe.repeated[:, half + 1 :]
-        targets = targets.masked_fill(targets >= twice.shape[-1], -100)  # tokens that are read and never predicted
-        return {"repeat_loss": _cross(twice[:, half:-1], targets)} if self.causal else {}
+            found["loss"] = _cross(text, probe.targets)
+        elif self.causal:
+            found["loss"] = _cross(text[:, :-1], probe.ids[:, 1:])
+        if self.causal:
+            found["repeat_loss"] = _cross(twice[:, half:-1], probe.repeated[:, half + 1 :])
+        return found
 
     def _context_gain(self, logits: Tensor | None, places: int) -> tuple[float, float]:
         """How much the loss at some places rises if all tokens before the current one are those of another sequence.
@@ -297,7 +292,7 @@ class Observer:
         ids = self.probe.ids
         count, length = ids.shape
         if count < 2 or not places or logits is None:
-            return float("nan"), float("nan")
+            return nan, nan
         at = np.unique(np.linspace(length // 4, length - 2, places).astype(int))
         rows = ids.repeat(len(at), 1)
         where = torch.as_tensor(np.repeat(at, count), device=ids.device)
@@ -305,7 +300,7 @@ class Observer:
         changed = torch.where(earlier, torch.roll(ids, 1, dims=0).repeat(len(at), 1), rows)
         given = predict(self.model, changed, self.forward)
         if given is None:
-            return float("nan"), float("nan")
+            return nan, nan
         own = logits[:count].repeat(len(at), 1, 1)
         row = torch.arange(len(rows), device=ids.device)
         target = rows[row, where + 1]
@@ -314,7 +309,7 @@ class Observer:
         by_sequence = extra.reshape(len(at), count).mean(0)
         return float(extra.mean()), float(by_sequence.std() / count**0.5)
 
-    def source(self, steps: int | None, kind: str = "watched") -> dict[str, Any]:
+    def source(self, steps: int | None, kind: str = "watched") -> Json:
         """What is known of the model and the probe, for the spec of the run."""
         probe, words = self.probe, self.probe.words
         return {
@@ -342,7 +337,9 @@ class Observer:
 
 
 def _cross(logits: Tensor, targets: Tensor) -> float:
-    return float(F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1), ignore_index=-100))
+    """The mean over places that are to be predicted: no other has a token that the model can give."""
+    known = targets.masked_fill((targets < 0) | (targets >= logits.shape[-1]), -100)
+    return float(F.cross_entropy(logits.reshape(-1, logits.shape[-1]), known.reshape(-1), ignore_index=-100))
 
 
 def unigram_entropy(probe: Probe) -> float:

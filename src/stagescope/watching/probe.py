@@ -12,8 +12,8 @@ import numpy as np
 from stagescope.errors import InputError, message, needed
 from stagescope.watching.pytorch import Tensor, nn, torch
 
-SEQUENCES, LENGTH, REPEATED = 6, 64, 2
-"""Sequences of text and their length where a probe is longer, and sequences that are said twice."""
+SEQUENCES, LENGTH = 6, 64
+"""Sequences of text and their length where a probe is longer."""
 SHORTEST = 8
 _LIMITS = ("n_positions", "max_position_embeddings", "block_size", "context_length", "max_seq_len", "seq_len", "n_ctx")
 _POSITION = re.compile("pos|wpe", re.IGNORECASE)
@@ -54,7 +54,7 @@ class Probe:
         return replace(self, **moved, targets=None if self.targets is None else self.targets.to(device))
 
 
-def make_probe(given: Any, model: nn.Module, tokenizer: Any = None, vocabulary: int | None = None) -> Probe:
+def make_probe(given: Any, model: nn.Module, tokenizer: Any = None) -> Probe:
     """A probe from text with a tokenizer, from token ids, or from a batch of a dataloader.
 
     Args:
@@ -63,13 +63,12 @@ def make_probe(given: Any, model: nn.Module, tokenizer: Any = None, vocabulary: 
         model: the model that will be called.
         tokenizer: what turns text into ids and ids into text: a tokenizer of transformers or tokenizers, the path of a
             tokenizer.json, a list with the text of each id, or a function from text to ids.
-        vocabulary: how many token ids the model knows; by default the rows of its token embedding.
     """
     coder = Coder.of(tokenizer)
     # rows of tables that are named after positions are likely limits of a model without a config
     tables = [module.num_embeddings for name, module in embeddings(model) if _POSITION.search(name)]
-    ids, targets = _ids(given, coder, min(LENGTH, *_limits(model), *(rows for rows in tables if rows >= SHORTEST)))
-    size = vocabulary if vocabulary is not None else vocabulary_of(model)
+    ids, targets = _ids(given, coder, min([LENGTH, *_config(model, _LIMITS), *(rows for rows in tables if rows >= SHORTEST)]))
+    size = vocabulary_of(model)
     length = _length(ids.shape[1], model, size)
     ids, targets = (None if one is None else one[:SEQUENCES, :length].contiguous() for one in (ids, targets))
     assert ids is not None
@@ -111,18 +110,18 @@ def embedding_of(model: nn.Module) -> tuple[str, nn.Embedding] | None:
     return named[0] if named else max(tables, key=likely, default=None)
 
 
-def _limits(model: nn.Module) -> list[int]:
-    """How long a sequence can be, as the model's config says."""
-    known = [getattr(getattr(model, "config", None), name, None) for name in _LIMITS]
-    return [one for one in known if isinstance(one, int) and one > 0] or [LENGTH]
+def _config(model: nn.Module, names: tuple[str, ...]) -> list[int]:
+    """The sizes that the model's config has under these names."""
+    known = (getattr(getattr(model, "config", None), name, None) for name in names)
+    return [one for one in known if isinstance(one, int) and one > 0]
 
 
 def _length(given: int, model: nn.Module, vocabulary: int | None) -> int:
     """An even length that fits the context and is no other size of the model, so that a table over it is attention."""
-    limit = min(_limits(model))
+    limit = min(_config(model, _LIMITS), default=LENGTH)
     if given > limit and limit < LENGTH:
         raise InputError(f"the probe has {given} tokens a sequence, the model's context has {limit}; give a shorter probe")
-    experts = [getattr(getattr(model, "config", None), name, None) for name in _EXPERTS]
+    experts = _config(model, _EXPERTS)
     length = min(given, LENGTH) // 2 * 2
     while length in (vocabulary, *experts):
         length -= 2
@@ -132,10 +131,10 @@ def _length(given: int, model: nn.Module, vocabulary: int | None) -> int:
 
 
 def _said_twice(vocabulary: int, length: int) -> Tensor:
-    """Random halves, each said twice; tokens of a half differ where there are enough of them."""
+    """Two random halves, each said twice; tokens of a half differ where there are enough of them."""
     draw = np.random.default_rng(0)
     half = length // 2
-    halves = np.stack([draw.choice(vocabulary, half, replace=vocabulary < half) for _ in range(REPEATED)])
+    halves = np.stack([draw.choice(vocabulary, half, replace=vocabulary < half) for _ in range(2)])
     return torch.from_numpy(np.concatenate([halves, halves], axis=1).astype(np.int64))
 
 

@@ -138,15 +138,13 @@ def _heads(run: Run, source: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(given)
 
 
-LONGEST = 40
 _SEEN = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"})
 
 
-def token_label(token: str) -> str:
+def token_label(token: str, longest: int = 40) -> str:
     """A token on one line in which blanks and line ends are seen."""
-    text = token[: LONGEST + 1].translate(_SEEN)
-    shown = printable(text) or "(empty)"
-    return shown if len(token) <= LONGEST and len(shown) <= 2 * LONGEST else f"{shown[: LONGEST - 1]}…"
+    shown = printable(token[: longest + 1].translate(_SEEN)) or "(empty)"
+    return shown if len(token) <= longest and len(shown) <= 2 * longest else f"{shown[: longest - 1]}…"
 
 
 def token_labels(tokens: Iterable[str], count: int) -> tuple[str, ...]:
@@ -199,14 +197,13 @@ class Gate:
         return asdict(self)
 
 
-def gate_of(run: Run, limits: Limits = LIMITS) -> Gate:
+def gate_of(run: Run) -> Gate:
     """The gate of a watched run."""
-    entropy = model_of(run).unigram_entropy
-    loss, lowest = _last(run, "loss")[0], _lowest(run, limits.records)
+    entropy, limits = model_of(run).unigram_entropy, LIMITS
+    loss, lowest = _last(run, "loss")[0], _lowest(run)
     gain, at = _last(run, "context_gain")
-    error = None
-    if at is not None and "context_gain_error" in run.series and np.isfinite(run.series["context_gain_error"][at]):
-        error = float(run.series["context_gain_error"][at])
+    errors = curve_of(run, "context_gain_error")
+    error = None if at is None or not np.isfinite(errors[at : at + 1]).any() else float(errors[at])
     learned = used = False
     if lowest is None:
         first = "no loss on the probe was recorded"
@@ -244,8 +241,8 @@ def curve_of(run: Run, name: str) -> np.ndarray:
     return values if values.ndim == 1 else np.empty(0)
 
 
-def _lowest(run: Run, records: int) -> float | None:
-    values = curve_of(run, "loss")
+def _lowest(run: Run) -> float | None:
+    values, records = curve_of(run, "loss"), LIMITS.records
     good = values[np.isfinite(values)]
     if not len(good):
         return None

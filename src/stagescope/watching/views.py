@@ -9,15 +9,14 @@ import numpy as np
 
 from stagescope.runs.run import Arrays, Run
 from stagescope.views.any_run import any_views, largest, matrix
+from stagescope.views.axes import is_wide
 from stagescope.views.curves import CELLS, MOST, NAMED, curves, left_out, many_curves, shown
 from stagescope.views.view import Curve, Curves, HasRun, Level, Maker, Matrices, View
-from stagescope.watching.heads import THRESHOLDS, Chance, Score, scores
-from stagescope.watching.source import LIMITS, RECORDED, Model, head_name, model_of, token_label, token_labels
+from stagescope.watching.heads import SEEN_FROM, THRESHOLDS, Chance, Score, scores
+from stagescope.watching.source import LIMITS, RECORDED, Model, curve_of, head_name, model_of, token_label, token_labels
 
 MOST_HEADS = 144
 """Heads that are drawn: twelve layers of twelve. Of more, those whose patterns moved furthest."""
-WORTH = 0.5
-"""Of the strength that gives a name: a score that no head brings so far has no plot."""
 KEYS = {
     "induction": "the token after the earlier occurrence, on random tokens that are said twice",
     "duplicate": "the earlier occurrence of the same token, on random tokens that are said twice",
@@ -115,12 +114,12 @@ def _matrix(
 
 
 def role_view(drawn: Drawn, name: str, score: Score) -> View | None:
-    """One score of every head over time, where some head comes near the name."""
+    """One score of every head over time, where some head has half of the strength that gives the name."""
     strength = drawn.rows(score.strength)
-    if not np.any(np.nan_to_num(strength, nan=0.0) >= WORTH):
+    if not np.any(np.nan_to_num(strength, nan=0.0) >= 0.5):
         return None
     chance = Chance(drawn.model.length, drawn.model.causal)
-    starts = {"previous token": 1, "sink": 4, "induction": drawn.model.period, "duplicate": drawn.model.period}
+    starts = {"previous token": 1, "sink": SEEN_FROM, "induction": drawn.model.period, "duplicate": drawn.model.period}
     even = chance.mean(starts[name]) if name in starts else 0.0
     levels = [Level("even attention", even), Level("name from here", even + THRESHOLDS.share)] if name in starts else []
     about = f"Attention of each head to {KEYS[name]}."
@@ -202,10 +201,6 @@ def moved_view(drawn: Drawn) -> View:
     return _curves(drawn, "moved", "How far patterns moved", about, "distance", values, [])
 
 
-WIDE = 30
-"""Ratio of the largest to the smallest probe loss from which on a logarithmic axis is offered, whatever batches do."""
-
-
 def watched_views(reading: HasRun) -> list[Maker]:
     """All views of a watched run; arrays that `ss.watch` does not make itself, and recorded parameters, as in any run."""
     run = reading.run
@@ -229,7 +224,7 @@ def watched_views(reading: HasRun) -> list[Maker]:
 def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     """Losses on the probe and of the batches, with what can be had without context."""
     names = {"loss": "probe", "train_loss": "training batch"}
-    found = {name: _series(run, key) for key, name in names.items() if _known(run, key)}
+    found = {name: curve_of(run, key) for key, name in names.items() if _known(run, key)}
     if not found:
         return None
     made = [Curve(name, values, faint=name == "training batch") for name, values in found.items()]
@@ -237,27 +232,23 @@ def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     levels += uniform
     about = "Next-token loss on the probe; faint, of the training batches. Without context it ends at the unigram entropy."
     probe = found.get("probe", np.ones(1))
-    wide = float(np.nanmax(probe)) > WIDE * max(float(np.nanmin(probe)), 1e-300)
-    return curves("loss", "Loss", about, "nats a token", made, levels=levels, log=wide)
-
-
-def _series(run: Run, name: str) -> np.ndarray:
-    return np.asarray(run.series[name], dtype=float)
+    # a logarithmic axis is offered by the probe loss alone, whatever batches do
+    return curves("loss", "Loss", about, "nats a token", made, levels=levels, log=is_wide(probe[probe > 0]))
 
 
 def _known(run: Run, name: str) -> bool:
-    return name in run.series and run.series[name].ndim == 1 and bool(np.isfinite(run.series[name]).any())
+    return bool(np.isfinite(curve_of(run, name)).any())
 
 
 def context_view(run: Run) -> View | None:
     """What context is worth, at the records where it was measured."""
     if not _known(run, "context_gain"):
         return None
-    gain = _series(run, "context_gain")
+    gain = curve_of(run, "context_gain")
     frames = np.flatnonzero(np.isfinite(gain))
     made = [Curve("context gain", gain[frames])]
     if "context_gain_error" in run.series:
-        error = _series(run, "context_gain_error")[frames]
+        error = curve_of(run, "context_gain_error")[frames]
         for end, side in (("upper", 1), ("lower", -1)):
             made.append(Curve(f"{end} end of the 95 % interval", gain[frames] + side * LIMITS.errors * error, faint=True))
     about = (
@@ -334,7 +325,7 @@ def plain_view(run: Run, name: str, levels: Sequence[Level] = ()) -> View | None
     if not _known(run, name):
         return None
     slot, title, about, axis, curve, log = ONE_CURVE[name]
-    return curves(slot, title, about, axis, [Curve(curve, _series(run, name))], levels=levels, log=log)
+    return curves(slot, title, about, axis, [Curve(curve, curve_of(run, name))], levels=levels, log=log)
 
 
 def other_views(run: Run) -> list[Maker]:

@@ -4,17 +4,18 @@ Training is bitwise the same with and without: see `capture`. Whatever goes wron
 once, and never stops the training.
 """
 
-import sys
 import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from math import isnan
+from dataclasses import dataclass
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stagescope.caches import say
 from stagescope.dynamics.record import Graded, Record
 from stagescope.errors import InputError, StagescopeError, message, unknown
 from stagescope.runs import manifest
@@ -63,11 +64,12 @@ class Schedule:
         return True
 
 
-GAINS, LAST_GAINS = 8, 24
-"""Places of each probe sequence at which the value of context is measured, now and then and at the end."""
+GAINS = 8
+"""Places of each probe sequence at which the value of context is measured now and then; at the end it is three times as many."""
 _WATCHED: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
 
 
+@dataclass(eq=False, repr=False)
 class Watcher:
     """Records a model in training. `ss.watch` makes it; call `step(loss)` once for each training step.
 
@@ -80,10 +82,15 @@ class Watcher:
         ('Watcher', '')
     """
 
-    def __init__(self, observer: "Observer", recorder: Recorder, schedule: Schedule, optimizer: Any, start: int) -> None:
-        self.observer, self.recorder, self.schedule, self.optimizer = observer, recorder, schedule, optimizer
-        self.done, self.problem, self._ended = start, "", False
-        self._dropped = weakref.finalize(self, _let_go, recorder, weakref.ref(observer.model))
+    observer: Observer
+    recorder: Recorder
+    schedule: Schedule
+    optimizer: Any
+    done: int
+
+    def __post_init__(self) -> None:
+        self.problem, self._ended = "", False
+        self._dropped = weakref.finalize(self, _let_go, self.recorder, weakref.ref(self.observer.model))
 
     def __enter__(self) -> "Watcher":
         return self
@@ -110,18 +117,15 @@ class Watcher:
 
     def look(self, step: int, loss: Any = None, *, last: bool = False) -> dict[str, Any] | None:
         """What a record of the model as it is would hold; None where nothing is to be recorded."""
-        before = self.recorder.last
-        if self.problem or (before is not None and step <= before):
+        if self.problem or (self.recorder.last is not None and step <= self.recorder.last):
             return None
         try:
-            places = LAST_GAINS if last else GAINS if self.schedule.milestone(step) else 0
-            frame = self.observer.frame(places)
-            nothing = float("nan")
-            return frame | {
-                "train_loss": nothing if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss),
-                "learning_rate": nothing if self.optimizer is None else float(self.optimizer.param_groups[0]["lr"]),
+            places = 3 * GAINS if last else GAINS if self.schedule.milestone(step) else 0
+            return self.observer.frame(places) | {
+                "train_loss": nan if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss),
+                "learning_rate": nan if self.optimizer is None else float(self.optimizer.param_groups[0]["lr"]),
                 # at the end the last gradient was used already
-                "gradient_norm": nothing if last else self.observer.parameters.gradient_norm(),
+                "gradient_norm": nan if last else self.observer.parameters.gradient_norm(),
             }
         except Exception as error:  # a model that was changed, no memory: the training must go on
             self._stop(step, error)
@@ -306,25 +310,15 @@ def _warn(text: str, level: int) -> None:
     try:
         warnings.warn(f"stagescope: {text}", stacklevel=level)
     except Warning:
-        print(f"stagescope: {text}", file=sys.stderr)
+        say(text)
 
 
 class Idle(Watcher):
     """What `watch` gives in the processes of a distributed training that do not record."""
 
     def __init__(self) -> None:
-        self.done, self.problem = 0, "process 0 of this training records"
-
-    def step(self, loss: Any = None) -> None:
-        self.done += 1
-
-    def look(self, step: int, loss: Any = None, *, last: bool = False) -> None: ...
-
-    def keep(self, step: int, frame: Mapping[str, Any] | None) -> None: ...
-
-    def finish(self, status: str = "finished", reason: str = "") -> None: ...
-
-    def close(self) -> None: ...
+        self.done, self.schedule = 0, Schedule()
+        self.problem, self._ended = "process 0 of this training records", True
 
     @property
     def run(self) -> Run:
@@ -335,48 +329,12 @@ OPTIONS = ("tokenizer", "record", "layers", "heads", "blocks", "patterns", "forw
 """What a callback passes on to `watch`."""
 
 
-class Hooked:
-    """Records at the right steps; the last record waits for its training loss until the next one is due."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        self.watcher = watcher
-        self._waiting: tuple[int, dict[str, Any]] | None = None
-
-    def before_update(self, step: int) -> None:
-        """After the gradient and before the update that makes `step + 1` of `step` updates."""
-        self.watcher.done = step
-        if not self.watcher.schedule.due(step):
-            return
-        self.flush()
-        frame = self.watcher.look(step)
-        self._waiting = None if frame is None else (step, frame)
-
-    @property
-    def waits(self) -> bool:
-        """Whether a record has no training loss yet."""
-        return self._waiting is not None and isnan(self._waiting[1]["train_loss"])
-
-    def loss(self, value: float) -> None:
-        if self._waiting is not None and self.waits:
-            self._waiting[1]["train_loss"] = float(value)
-
-    def flush(self) -> None:
-        if self._waiting is not None:
-            waiting, self._waiting = self._waiting, None
-            self.watcher.keep(*waiting)
-
-    def finish(self, step: int) -> None:
-        self.flush()
-        self.watcher.done = step
-        self.watcher.finish()
-
-    def close(self) -> None:
-        self.flush()
-        self.watcher.close()
-
-
 class Callback:
-    """What the callbacks of all frameworks share: the options, the watcher and the run."""
+    """What the callbacks of all frameworks share: the options, the watcher and the run.
+
+    The last record waits for its training loss until the next one is due. Before the training begins, and in processes that do
+    not record, there is no watcher and nothing is done.
+    """
 
     def __init__(self, *, probe: Any, out: str | Path | None = None, **options: Any) -> None:
         for name in options:
@@ -384,35 +342,58 @@ class Callback:
                 raise unknown("option", name, ("probe", "out", *OPTIONS))
         super().__init__()
         self._given, self._out, self._options = probe, out, options
-        self._hooked: Hooked | None = None
+        self._watcher: Watcher | None = None
+        self._waiting: tuple[int, dict[str, Any]] | None = None
 
     @property
     def watcher(self) -> Watcher:
-        if self._hooked is None:
+        if self._watcher is None:
             raise InputError("nothing was watched in this process: the training did not begin here, or process 0 records")
-        return self._hooked.watcher
+        return self._watcher
 
     @property
-    def run(self) -> Any:
+    def run(self) -> Run:
         """The run as recorded so far."""
-        watcher = self.watcher
-        if self._hooked is not None:
-            self._hooked.flush()
-        return watcher.run
+        self._keep_waiting()
+        return self.watcher.run
 
     def _begin(self, model: nn.Module, step: int, steps: int | None, optimizer: Any, known: Mapping[str, Any]) -> None:
         """Watch a training that has done `step` of `steps` updates; a later one goes on with the unfinished run in the folder."""
-        if self._hooked is not None:  # a training that ended by an error
-            self._hooked.close()
+        self._close()  # a training that ended by an error
         options = {**known, **self._options}
-        if step > 0 and self._out is not None and _unfinished(Path(self._out)):
-            options |= {"resume": True, "overwrite": False}
-        made = watch(model, probe=self._given, out=self._out, steps=steps, optimizer=optimizer, start=step, **options)
-        self._hooked = Hooked(made)
+        if step > 0 and self._out is not None:
+            with suppress(StagescopeError):
+                if manifest.read(Path(self._out)).status == "running":
+                    options |= {"resume": True, "overwrite": False}
+        self._watcher = watch(model, probe=self._given, out=self._out, steps=steps, optimizer=optimizer, start=step, **options)
 
+    def _before_update(self, step: int) -> None:
+        """After the gradient and before the update that makes `step + 1` of `step` updates."""
+        if self._watcher is None:
+            return
+        self._watcher.done = step
+        if self._watcher.schedule.due(step):
+            self._keep_waiting()
+            frame = self._watcher.look(step)
+            self._waiting = None if frame is None else (step, frame)
 
-def _unfinished(folder: Path) -> bool:
-    try:
-        return manifest.read(folder).status == "running"
-    except StagescopeError:
-        return False
+    @property
+    def _awaited(self) -> dict[str, Any] | None:
+        """The record that has no training loss yet."""
+        return self._waiting[1] if self._waiting is not None and isnan(self._waiting[1]["train_loss"]) else None
+
+    def _keep_waiting(self) -> None:
+        if self._watcher is not None and self._waiting is not None:
+            self._watcher.keep(*self._waiting)
+            self._waiting = None
+
+    def _finish(self, step: int) -> None:
+        self._keep_waiting()
+        if self._watcher is not None:
+            self._watcher.done = step
+            self._watcher.finish()
+
+    def _close(self) -> None:
+        self._keep_waiting()
+        if self._watcher is not None:
+            self._watcher.close()

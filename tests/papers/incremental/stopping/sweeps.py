@@ -5,8 +5,7 @@ from typing import Any
 
 import stagescope as ss
 from stagescope.papers.incremental.study import STUDY
-from stagescope.sweeping.plan import points
-from stagescope.sweeping.request import requested
+from stagescope.sweeping.plan import points, requested
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.worker import measured
 
