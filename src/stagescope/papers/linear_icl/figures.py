@@ -11,6 +11,7 @@ import numpy as np
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, cascade
 from stagescope.papers.linear_icl.reading import LinearReading
+from stagescope.papers.linear_icl.study import LinearOptions
 from stagescope.papers.published import published
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
@@ -19,7 +20,7 @@ from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, r
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-LENGTH = 31
+LENGTH = LinearOptions().context
 MERGED = {"lr": 1e-3, "scale": 1e-6, "heads": 8, "steps": 6000}
 SEPARATE = {"lr": 0.02, "scale": 0.01, "steps": 10_000, "seeds": 6}
 """The scale of the separate figure is not stated; with .03/sqrt(numbers of a head) its steps are those of the figure."""

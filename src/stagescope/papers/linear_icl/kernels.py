@@ -8,7 +8,8 @@ import numpy as np
 from stagescope.fields.flat_kernel import FAST
 from stagescope.kernels import njit
 
-RATES, _TABLES = slice(3, 6), 6
+RATES = slice(3, 6)
+_TABLES = RATES.stop
 
 
 def hold(heads, rank, spectrum, second):

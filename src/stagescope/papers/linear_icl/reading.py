@@ -10,6 +10,7 @@ from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.errors import StagescopeError
 from stagescope.papers.linear_icl.evidence import Evidence
+from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss
 from stagescope.papers.linear_icl.setup import expected_drops, flow_frames
 from stagescope.papers.reading import Reading
@@ -18,26 +19,20 @@ from stagescope.params import Params
 from stagescope.readings.replay import Replay
 from stagescope.runs.run import Run
 
-MOVE = 0.01
-"""Between two frames a loss may fall by this share of the whole; a run that falls faster is replayed with more frames there."""
-GROWTH, FLOOR = 0.4, 1e-4
-"""Between two frames ln(M_ii + FLOOR of its end) may change by this: openings are seen while they are small."""
-REPLAYS, MOST_FRAMES = 3, 8000
-
 
 def refined(run: Run, law: LinearLoss, replay: Callable[[np.ndarray], Run | None]) -> Run:
     """The run itself, or a replay of a flow with more frames where its loss or its map moves between two."""
     if run.clock != "t" or "step" in run.series or run.frames < 2 or forked(run) is not None:
         return run
     frames = run
-    for _ in range(REPLAYS):
+    for _ in range(LIMITS.replays):
         curves = Evidence(run, frames, law)
         # how far the curves go between two frames, in units of what they may
-        falls = np.abs(np.diff(curves.loss)) / (MOVE * float(curves.levels[0]))
-        grown = np.abs(np.diff(np.log(np.abs(curves.learned) + FLOOR), axis=0)).max(axis=1) / GROWTH
+        falls = np.abs(np.diff(curves.loss)) / (LIMITS.near * float(curves.levels[0]))
+        grown = np.abs(np.diff(np.log(np.abs(curves.learned) + LIMITS.floor), axis=0)).max(axis=1) / LIMITS.growth
         pieces = np.ceil(np.maximum(falls, grown)).astype(int)
         cut = np.flatnonzero(pieces > 1)
-        if not cut.size or len(curves.time) + pieces[cut].sum() > MOST_FRAMES:
+        if not cut.size or len(curves.time) + pieces[cut].sum() > LIMITS.most_frames:
             break
         more = [np.linspace(curves.time[i], curves.time[i + 1], min(int(pieces[i]), 50) + 1) for i in cut]
         wanted = np.unique(np.concatenate([curves.time, *more]))

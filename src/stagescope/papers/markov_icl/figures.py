@@ -48,16 +48,12 @@ def minimal(progress: Progress) -> Numbers:
     return {**_curves(run), "score": rounded(scores), "moments": _moments(run), "targets": MINIMAL}
 
 
-FIRST_LAGS = 16
-"""Lags of a panel: the later ones stay even."""
-
-
 def _moments(run: Run) -> list[dict[str, Any]]:
-    """Layer 1 by lag at the start, where attention on lag 1 is first five times its start, and at the end."""
+    """Layer 1 by lag at the start, where lag 1 first has five times its attention there, and at the end; later lags stay even."""
     attention = reading(run).curves.attention[:, 0]
     emerging = int(np.argmax(attention[:, 1] >= min(5 * attention[0, 1], attention[-1, 1])))
     frames = (0, emerging, len(attention) - 1)
-    return [{"t": float(run.time[frame]), "attention": rounded(attention[frame, :FIRST_LAGS])} for frame in frames]
+    return [{"t": float(run.time[frame]), "attention": rounded(attention[frame, :16])} for frame in frames]
 
 
 def readout(progress: Progress) -> Numbers:

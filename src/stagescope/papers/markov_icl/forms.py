@@ -13,15 +13,10 @@ import numpy as np
 from stagescope.errors import StagescopeError
 from stagescope.fields.softmax import log_softmax, softmax
 from stagescope.papers.markov_icl.finite import FiniteLoss, pairs_before, strategies
+from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.process import ChainPrior
-
-NEWTON, ENOUGH = 200, 1e-13
-"""Steps at most, and the squared length of a Newton step at which the loss no longer changes in double precision."""
-
-SAME = 1e-9
-"""Nats: levels that differ by less are equal up to rounding, as those of F on three tokens, and there is no step between them."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ class Class:
     def least(self) -> tuple[float, np.ndarray]:
         """The least loss and where it is."""
         parts = np.zeros(2)
-        for _ in range(NEWTON):
+        for _ in range(LIMITS.newton):
             p = np.exp(log_softmax(np.tensordot(parts, self.features, axes=1)))
             centred = self.features - np.sum(self.features * p, axis=2, keepdims=True)
             curve = np.einsum("n,fnk,gnk,nk->fg", self.weights, centred, centred, p, optimize=True)
@@ -61,12 +56,12 @@ class Class:
             step = np.linalg.lstsq(curve, slope, rcond=1e-13)[0]
             while self.loss(parts + step) > self.loss(parts) + 1e-14:
                 step = step / 2
-                if step @ step < ENOUGH**2:
+                if step @ step < LIMITS.enough**2:
                     break
             parts = parts + step
-            if step @ slope < ENOUGH:
+            if step @ slope < LIMITS.enough:
                 return self.loss(parts), parts
-        raise StagescopeError(f"the least loss of a class was not found in {NEWTON} steps of Newton's method")
+        raise StagescopeError(f"the least loss of a class was not found in {LIMITS.newton} steps of Newton's method")
 
 
 def class_of(law: Any, attention: np.ndarray) -> Class:
@@ -102,7 +97,7 @@ def levels(law: Any) -> Levels:
     best: list[np.ndarray | None] = [None] * (process.order + 2)
     if isinstance(law.model, LinearMatch):
         unigram, bigram = (class_of(law, held).least() for held in (np.full(lags, 1 / lags), np.eye(lags)[1]))
-        same = abs(unigram[0] - bigram[0]) < SAME
+        same = abs(unigram[0] - bigram[0]) < LIMITS.same
         losses = [float(np.log(process.tokens)), unigram[0], unigram[0] if same else bigram[0]]
         best = [np.zeros(2), unigram[1], bigram[1]]
     elif isinstance(law, FiniteLoss):
@@ -116,10 +111,6 @@ def levels(law: Any) -> Levels:
     names = ("uniform", "unigram", "bigram", "trigram")
     rows = [row for row in zip(names, losses, best, strict=False) if not (process.doubly_stochastic and row[0] == "unigram")]
     return Levels(tuple(row[0] for row in rows), np.array([row[1] for row in rows]), tuple(row[2] for row in rows))
-
-
-GROWN = 0.9
-"""Share of its value on the plateau that the match has at the time t_b."""
 
 
 def common_gain(prior: ChainPrior) -> float:
@@ -234,10 +225,10 @@ class Plateau:
         return float(rho * abs(self.match) * np.linalg.norm(attention * (self.pull - attention @ self.pull)))
 
     def grown(self, until: float) -> float:
-        """t_b: when b first has GROWN of b* with the attention of the start held; infinite if not before `until`."""
+        """t_b: when b first has nine tenths of b* with the attention of the start held; infinite if not before `until`."""
         from scipy.integrate import solve_ivp
 
-        goal = GROWN * self.match
+        goal = LIMITS.grown * self.match
 
         def reached(_: float, parts: np.ndarray) -> float:
             return float(parts[1] - goal)

@@ -13,7 +13,6 @@ from stagescope.papers.scan_snap import claims_theorems
 from stagescope.papers.scan_snap.evidence import (
     ADAM,
     BATCHES,
-    LIMITS,
     Evidence,
     long_modified,
     not_moved,
@@ -22,13 +21,11 @@ from stagescope.papers.scan_snap.evidence import (
     slow_attention,
     undecided,
 )
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.observables import ClassAttention
-from stagescope.papers.scan_snap.stages import LEVELS
 from stagescope.params import key
 
 # What attention does while it scans: theorem 2 about the signs of scores, and the order among distinct tokens.
-
-PERMUTATIONS = 999
 
 
 def _distinct_regime(evidence: Evidence) -> Regime:
@@ -72,7 +69,7 @@ def _sign(evidence: Evidence, wanted: float) -> Comparison:
     f_l^2 / (L P(l|n)) of the pull as bias, against a growth of kappa f^2 of the winner.
     """
     if evidence.still:
-        return not_moved(0.0, LIMITS.sign)
+        return not_moved(0.0, LIMITS.rounding)
     curves, unit = evidence.curves, "of the largest change of a score"
     which = curves.supports.common == (wanted < 0)
     if evidence.sampled:
@@ -82,12 +79,12 @@ def _sign(evidence: Evidence, wanted: float) -> Comparison:
         top = on.tops(np.where(on.common, 0.0, on.chance))
         kappa = evidence.leverage(-1, curves.winners)
         error = np.hypot(spread, largest * on.chance / (top**2 * length * kappa)[on.of])
-        change, error, tolerance = mean / largest, error / largest, LIMITS.batch_sign
+        change, error, tolerance = mean / largest, error / largest, LIMITS.small
     else:
         moves = (curves.dz if evidence.is_flow else curves.z - curves.z[:1])[1:]
         largest = np.max((curves.fastest if evidence.is_flow else curves.farthest)[1:])
         change = wanted * np.min(wanted * moves, axis=0) / largest  # the most wrong of all frames
-        error, tolerance = np.zeros_like(change), LIMITS.sign
+        error, tolerance = np.zeros_like(change), LIMITS.rounding
     wrong, error = -wanted * change[which], error[which]
     holds = True if np.all(wrong + error <= tolerance) else False if np.any(wrong - error > tolerance) else None
     worst = int(np.argmax(wrong - error if holds is False else wrong + error))  # the token shown is the one that decides
@@ -123,7 +120,7 @@ def _order(evidence: Evidence) -> Comparison:
         return growth
 
     measured, random = in_order(change), key(evidence.run.seed or 0, "claims", "order")
-    chance = [in_order(shuffled()) for _ in range(PERMUTATIONS)]
+    chance = [in_order(shuffled()) for _ in range(LIMITS.permutations)]
     reason = f"{measured:.1%} of {len(rare)} pairs of distinct tokens keep the order of P(l|n)"
     least = -np.inf if evidence.sampled else LIMITS.order  # batches and short contexts may swap any number of close pairs
     return beyond_chance(measured, np.array(chance), reason, least=least, unit="share of pairs")
@@ -132,24 +129,22 @@ def _order(evidence: Evidence) -> Comparison:
 # What is left after the scan: attention almost frozen, on a fixed combination of several tokens.
 
 
-THIRD = 1 / 3
-"""The way ahead is extrapolated from the last factor of three in time; so is what the theory says of it."""
-
-
 def promised(evidence: Evidence) -> tuple[float, float]:
     """The share of the way to ten times this time that theorems 1 and 4 put behind attention, and its error [SnS:snap].
+
+    The way ahead is extrapolated from the last factor of three in time; so is what the theory says of it.
 
     The way goes as B = 1/4 ln(1 + u) with u ~ x^2. The logit x is that of the run, and u = e^{-4 z_ct} - 1 at its end. So
     B ~ t^q, with q from the last factor of three in time, and the share is 10^-q. Two errors are computed: the theorems are
     used to leading order in 1/x, and the gradient's decoder adds to q.
     """
     curves, end = evidence.curves, evidence.end
-    gaps = [evidence.at(evidence.logit_gaps, when) for when in (THIRD * end, end)]
+    gaps = [evidence.at(evidence.logit_gaps, when) for when in (end / LIMITS.longer, end)]
     z = float(np.mean((curves.z[-1] - curves.z[0])[curves.supports.common]))
     if not min(gaps) > 0 or not z < 0:
         return 0.0, 0.0
     u = np.expm1(min(-4 * z, 700.0))  # beyond it the exponential overflows
-    q = np.log(np.log1p(u) / np.log1p(u * (gaps[0] / gaps[1]) ** 2)) / -np.log(THIRD)
+    q = np.log(np.log1p(u) / np.log1p(u * (gaps[0] / gaps[1]) ** 2)) / np.log(LIMITS.longer)
     q = max(float(q), 0.0)
     steeper = q * (1 + 2 / gaps[1])
     if not evidence.modified:
@@ -157,8 +152,8 @@ def promised(evidence: Evidence) -> tuple[float, float]:
         # sum_n f_ln A_n with A_n = int (e_n - alpha_n) dt. Then the pull on a distinct token, g_l - f_l f.g, is f_l f_c^2 times
         # sum over m != n of -A_m . (e_n - alpha_n): the probability that class n gives to the targets of other classes. It is w
         # times all that it gives wrongly, and w grows while other outputs are unlearned.
-        before, now = (float(curves.readout.on_targets[evidence.frame(when)]) for when in (THIRD * end, end))
-        steeper += max(float(np.log(now / before)) / -np.log(THIRD), 0.0) if before > 0 else 0.0
+        before, now = (float(curves.readout.on_targets[evidence.frame(when)]) for when in (end / LIMITS.longer, end))
+        steeper += max(float(np.log(now / before)) / np.log(LIMITS.longer), 0.0) if before > 0 else 0.0
     return 10.0**-q, 10.0**-q - 10.0**-steeper
 
 
@@ -167,14 +162,14 @@ def _snap_regime(evidence: Evidence) -> Regime:
         return ADAM
     if evidence.commons == 0:
         return Regime(False, "there are no common tokens", applies=False)
-    (share, error), level = promised(evidence), LEVELS.snap_behind
+    (share, error), level = promised(evidence), LIMITS.snap_behind
     said = f"by theorems 1 and 4, attention has gone {share:.0%} (error {error:.0%}) of its way to ten times this time"
     return regime_of((share - error >= level, f"{said}; {level:.0%} are not certain"), holds=said)
 
 
 def _snap(evidence: Evidence) -> Comparison:
     """The share of the way that attention has gone by the end; it must have moved, and passed the peak of its speed."""
-    level, unit = LEVELS.snap_behind, "of the way to ten times this time"
+    level, unit = LIMITS.snap_behind, "of the way to ten times this time"
     if not evidence.material:
         return undecided(f"only {evidence.curves.moved[-1]:.2g} of all attention has moved", f">= {level:g}", "bound")
     share, error = map(float, evidence.spread(lambda curves: curves.behind[-1]))
@@ -197,7 +192,7 @@ def _settled_regime(evidence: Evidence) -> Regime:
     slow = evidence.events["slow"].time
     return regime_of(
         (slow is not None and slow <= early, "the run does not last a decade of time after attention has slowed down"),
-        (moved >= LIMITS.decade, f"only {moved:.2g} of all attention had moved a decade before the end"),
+        (moved >= LIMITS.small, f"only {moved:.2g} of all attention had moved a decade before the end"),
         holds=f"{moved:.2g} of all attention had moved a decade of time before the end",
     )
 
@@ -213,7 +208,7 @@ def _last_decade(curves: ClassAttention) -> float:
 def _fixed(evidence: Evidence) -> Comparison:
     measured, error = map(float, evidence.spread(_last_decade))
     reason = f"in the last decade of time {measured:.2%} of the attention on distinct tokens changed places"
-    return agreement(0.0, measured, LIMITS.decade, reason, measured_error=error, unit="of the attention on distinct tokens")
+    return agreement(0.0, measured, LIMITS.small, reason, measured_error=error, unit="of the attention on distinct tokens")
 
 
 def _several_regime(evidence: Evidence) -> Regime:
@@ -249,9 +244,6 @@ def _several(evidence: Evidence) -> Comparison:
 
 # How sparse attention ends, with the ratio of the rates.
 
-SLOW_ATTENTION = 2.0
-"""Theorem 3 is wrong by about this times eta_Z/eta_Y (70, 20, 2 % at eta_Y/eta_Z = 1, 10, 100: independent implementation)."""
-
 
 def _sparsity_regime(evidence: Evidence) -> Regime:
     if not evidence.is_flow or evidence.end_at_rates is None:
@@ -262,7 +254,10 @@ def _sparsity_regime(evidence: Evidence) -> Regime:
         (evidence.modified, "the decoder is the gradient's; its entropy is U-shaped over eta_Y/eta_Z"),
         (evidence.events["slow"].time is not None, "attention has not slowed down yet, so its sparsity is not final"),
         (evidence.material, f"only {evidence.curves.moved[-1]:.2g} of all attention has moved"),
-        (SLOW_ATTENTION / evidence.ratio <= 0.5, f"eta_Y/eta_Z is {evidence.ratio:.3g}, so theorem 3 is wrong by half or more"),
+        (
+            LIMITS.slow_attention / evidence.ratio <= LIMITS.half,
+            f"eta_Y/eta_Z is {evidence.ratio:.3g}, so theorem 3 is wrong by half or more",
+        ),
         holds="modified decoder, faster than attention; attention has moved and slowed down",
     )
 
@@ -284,7 +279,7 @@ def _sparsity(evidence: Evidence) -> Comparison:
     here, ratio = evidence.final_entropy, f"eta_Y/eta_Z = {evidence.ratio:.3g}"
     reason = f"entropy on distinct tokens is {here:.5f} nats at {ratio} and {there:.5f} at three times this ratio"
     rise = there - here
-    error = 2**0.5 * LEVELS.solver * float(curves.mean(curves.entropy)[0])  # two flows
+    error = 2**0.5 * LIMITS.solver * float(curves.mean(curves.entropy)[0])  # two flows
     holds = rise > 0 if abs(rise) - error > tolerance else None
     return Comparison("rise > 0", rise, tolerance, holds, reason, None, error, "nats")
 

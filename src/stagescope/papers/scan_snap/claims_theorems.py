@@ -9,7 +9,6 @@ from stagescope.claims.comparison import Comparison, agreement
 from stagescope.detect.events import top
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import (
-    LIMITS,
     Evidence,
     chi_regime,
     fast_gradient,
@@ -21,6 +20,7 @@ from stagescope.papers.scan_snap.evidence import (
     trusted,
     undecided,
 )
+from stagescope.papers.scan_snap.limits import LIMITS
 
 
 def chi_identity(evidence: Evidence) -> Comparison:
@@ -38,21 +38,21 @@ def chi_identity(evidence: Evidence) -> Comparison:
             continue
         ratio = (curves.c[[0, now], first] / curves.c[[0, now], second]) ** 2 - 1
         chi = np.expm1(2 * (curves.z[now, first] - curves.z[0, first]))
-        if abs(chi) <= LIMITS.motion or abs(ratio[0]) <= LIMITS.motion:
-            return not_moved(1.0, LIMITS.relative)
+        if abs(chi) <= LIMITS.rounding or abs(ratio[0]) <= LIMITS.rounding:
+            return not_moved(1.0, LIMITS.small)
         parts.append((ratio[1] / ratio[0] - 1) / chi)
         seconds[n] = second
     if not parts:
-        return undecided("no class has two distinct tokens that differ in P(l|n)", 1.0, LIMITS.relative)
+        return undecided("no class has two distinct tokens that differ in P(l|n)", 1.0, LIMITS.small)
     found = float(np.mean(parts))
     error = max(evidence.memory(when, curves.winners), evidence.memory(when, seconds))
     reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {found:.3f} times chi(t) - 1"
-    return agreement(1.0, found, LIMITS.relative, reason, predicted_error=error, unit="of chi - 1")
+    return agreement(1.0, found, LIMITS.small, reason, predicted_error=error, unit="of chi - 1")
 
 
 def theorem_1(evidence: Evidence) -> Comparison:
     """Own-minus-other logit over x(t), the worst from .05 to 3 t0; the error is what the motion of attention added to it."""
-    time, tolerance = evidence.curves.time, LIMITS.relative
+    time, tolerance = evidence.curves.time, LIMITS.small
     seen = (time >= 0.05 * evidence.t0) & (time <= 3 * evidence.t0)
     if not seen.any():
         return undecided(f"no frame is between .05 and 3 times t0 = {evidence.t0:.4g}", 1.0, tolerance)
@@ -75,7 +75,7 @@ def lemma_4(evidence: Evidence) -> Comparison:
     lemma = forms.attention_velocity(f, *facts)[query]
     earlier = forms.attention_velocity(f, *facts, learned=then)[query]
     size = float(np.linalg.norm(lemma))
-    if size <= LIMITS.motion * evidence.rates["Z"] or evidence.still:
+    if size <= LIMITS.rounding * evidence.rates["Z"] or evidence.still:
         return not_moved(0.0, LIMITS.growth)
     moving = np.zeros((int(query.max()) + 1, curves.supports.keys))
     moving[curves.supports.row, curves.supports.key] = curves.dz[now]
@@ -148,7 +148,7 @@ def sandwich(evidence: Evidence) -> Comparison:
     error = float(np.hypot(error, chi_identity(evidence).predicted_error or 0.0))  # the bounds are those of theorem 3
     growth /= 1 if evidence.own_query else evidence.classes
     share = np.array([evidence.at(grown[:, n], evidence.t0) for n in range(evidence.classes)]) / growth
-    room = np.minimum(share - lower, 1 - share) / np.maximum(np.abs(share), LIMITS.motion)
+    room = np.minimum(share - lower, 1 - share) / np.maximum(np.abs(share), LIMITS.rounding)
     holds = True if np.all(room >= error - LIMITS.growth) else False if np.any(room < -error - LIMITS.growth) else None
     reason = f"at t0, ln chi / 2B is {share.min():.3f} to {share.max():.3f}; the bounds are {lower.max():.3f} and 1"
     bounds = f"[{lower.max():.3g}, 1]"
@@ -185,7 +185,7 @@ CLAIMS = (
     claim(
         "SnS:theorem-1",
         "Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
-        trusted(modified_regime, theorem_1, LIMITS.relative),
+        trusted(modified_regime, theorem_1, LIMITS.small),
         theorem_1,
         "start",
         "end",
@@ -205,7 +205,7 @@ CLAIMS = (
     claim(
         "SnS:theorem-3",
         "Winner over runner-up grows as chi: r(t) = r(0) chi(t)",
-        trusted(chi_regime, chi_identity, LIMITS.relative),
+        trusted(chi_regime, chi_identity, LIMITS.small),
         chi_identity,
         "start",
         "end",

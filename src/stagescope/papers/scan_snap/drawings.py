@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from stagescope.papers.scan_snap.text.observables import INTERVAL
-from stagescope.papers.scan_snap.text.stages import FROZEN
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
 
 _panels = partial(plt.subplots, layout="constrained")
@@ -247,9 +246,9 @@ def entropies(numbers: Numbers) -> Drawing:
 
 def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
     """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
-    axis.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
-    axis.text(x, FROZEN, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
-    axis.set(yscale="log", ylabel=f"total variation per {INTERVAL} steps")
+    axis.axhline(LIMITS.small, color=GREY, lw=0.9, ls="--")
+    axis.text(x, LIMITS.small, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
+    axis.set(yscale="log", ylabel=f"total variation per {LIMITS.interval} steps")
     low, high = axis.get_ylim()
     ticks = [tick for decade in (0.001, 0.01, 0.1, 1.0) for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]
     axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])

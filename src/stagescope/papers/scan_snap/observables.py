@@ -14,6 +14,7 @@ import numpy as np
 from stagescope.fields.field import Field
 from stagescope.memory import require_memory
 from stagescope.papers.rebuild import rebuilt
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import Pairing
 from stagescope.params import Layout, Params
 from stagescope.runs.run import Run
@@ -86,10 +87,6 @@ class Supports:
 
 
 # Observables of a scan-and-snap run: class attention c_n, its speed, common mass, entropy on distinct tokens.
-
-
-CORNERS = 20
-"""Corners per decade of time of the polygon along which the way of attention is measured: sides of 12 % of the time."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +193,7 @@ class ClassAttention:
     def path(self) -> np.ndarray:
         """Length of the way that attention has gone, mean over classes (frames,), as a share of all attention.
 
-        It is measured along a polygon with `CORNERS` corners per decade of time, so that the jitter of single steps is no way.
+        It is measured along a polygon with few corners per decade of time, so that the jitter of single steps is no way.
         """
         corners = _corners(self.time)
         sides = self.mean(self.supports.sums(np.abs(np.diff(self.c[corners], axis=0)))) / 2
@@ -209,9 +206,9 @@ class ClassAttention:
         path ~ t^q with q = ln(path(t) / path(t/3)) / ln 3, so the share is 10^-q. The way grows ever more slowly after the
         transition, so the true share is larger.
         """
-        before = np.interp(self.time / 3, self.time, self.path)
+        before = np.interp(self.time / LIMITS.longer, self.time, self.path)
         shares = before / np.where(self.path > 0, self.path, 1.0)
-        return shares ** (np.log(10) / np.log(3))
+        return shares ** (np.log(10) / np.log(LIMITS.longer))
 
     @cached_property
     def entropy(self) -> np.ndarray:
@@ -223,7 +220,7 @@ def _corners(time: np.ndarray) -> np.ndarray:
     """Frames about equally spaced in the logarithm of time, with the first and the last."""
     if len(time) < 3:
         return np.arange(len(time))
-    wanted = np.geomspace(time[1], time[-1], max(2, int(CORNERS * np.log10(time[-1] / time[1]))))
+    wanted = np.geomspace(time[1], time[-1], max(2, int(LIMITS.corners * np.log10(time[-1] / time[1]))))
     return np.unique([0, *np.searchsorted(time, wanted * (1 - 1e-12)), len(time) - 1])
 
 

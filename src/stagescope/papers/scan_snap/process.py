@@ -15,11 +15,9 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.memory import read_table, require_memory, require_work
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.processes.markov_chain import Process
 from stagescope.spec import Described, Integers, Numbers
-
-SUM_TOLERANCE = 1e-9
-"""Largest error of a sum of probabilities; the rounding of a table with 1e5 entries is smaller."""
 
 PER_TOKEN = 100
 """Numbers that are gone through in the time in which one token of a class is made and checked, about a microsecond."""
@@ -55,7 +53,7 @@ class SequenceClass(Described):
             worst = min(self.probabilities)
             raise ValueError(f"{name}: probability {worst:g} is not positive; leave out tokens that never occur")
         total = math.fsum(self.probabilities)
-        if abs(total - 1) > SUM_TOLERANCE:
+        if abs(total - 1) > LIMITS.rounding:
             raise ValueError(f"{name}: probabilities sum to {total:.12g}, not 1; divide them by their sum")
         if self.query in self.tokens:
             raise ValueError(f"{name}: the query token is also a context token; the query is masked out of the keys")
@@ -106,7 +104,7 @@ class SequenceClasses(Process):
         twice = [pair for pair, count in pairs.items() if count > 1]
         if twice:
             raise ValueError(f"two classes share query {twice[0][0]} and target {twice[0][1]}; merge them")
-        if self.prior and (len(self.prior) != len(self.classes) or abs(math.fsum(self.prior) - 1) > SUM_TOLERANCE):
+        if self.prior and (len(self.prior) != len(self.classes) or abs(math.fsum(self.prior) - 1) > LIMITS.rounding):
             raise ValueError(f"prior needs {len(self.classes)} entries that sum to 1, got {self.prior}")
         if any(p <= 0 for p in self.prior):
             raise ValueError(f"prior {self.prior} has an entry that is not positive; leave that class out")

@@ -11,6 +11,7 @@ from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.tags import REFERENCE, TAGS
 from stagescope.papers.scan_snap.text.study import STUDY as TEXT
 from stagescope.papers.study import NamedSweep, Study
@@ -107,7 +108,7 @@ PLAY = Playable(
         _log("vocab", 10, 5000, whole=True, more=True),
     ),
     fixed={"classes": None, "decoder": "gradient", "columns": "merged", "init_scale": 0.0, "optimizer": "flow", "length": None},
-    constants=lambda: {"onset_loss": parts.LEVELS.onset_loss, "winner_ratio": parts.LEVELS.winner_ratio},
+    constants=lambda: {"onset_loss": LIMITS.onset_loss, "winner_ratio": LIMITS.winner_ratio},
 )
 STUDY = Study(
     name="scan-snap",

@@ -9,12 +9,11 @@ import numpy as np
 
 from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.papers.rebuild import rebuilt
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
 from stagescope.papers.scan_snap.text.process import TopicWindows, Windows
 from stagescope.runs.run import Run
 
-INTERVAL = 50
-"""Steps between two checkpoints whose attention is compared."""
 Masses = tuple[np.ndarray, np.ndarray]
 """Held-out attention on common and on distinct types, over the frames."""
 
@@ -87,13 +86,13 @@ class TopicAttention(TextAttention):
 
 
 def checkpoints(step: np.ndarray) -> np.ndarray:
-    """Frames at multiples of INTERVAL."""
-    return np.flatnonzero(step % INTERVAL == 0)
+    """The frames whose attention is compared: those at multiples of the interval."""
+    return np.flatnonzero(step % LIMITS.interval == 0)
 
 
 def recorded_finely(run: Run) -> bool:
-    """Whether there is a frame at every multiple of INTERVAL up to the end."""
-    return len(checkpoints(run.step)) == int(run.step[-1]) // INTERVAL + 1
+    """Whether there is a frame at every multiple of the interval up to the end."""
+    return len(checkpoints(run.step)) == int(run.step[-1]) // LIMITS.interval + 1
 
 
 def text_attention(run: Run) -> TextAttention:

@@ -10,21 +10,9 @@ from pydantic import Field, model_validator
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.errors import InputError
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.processes.markov_chain import Process
 
-
-@dataclass(frozen=True)
-class WindowRules:
-    """Which types are common or distinct, and which windows are held out."""
-
-    common: float = 0.15  # a type is common if it is in more than this share of the windows; as in the independent numbers
-    distinct: float = 0.3  # a type is distinct if KL(next | type || next) is above this, in nats; as in the independent numbers
-    stretches: int = 40  # the text is cut into so many equal stretches
-    held_every: int = 4  # one stretch in so many is held out
-    sampled: int = 200_000  # windows used to choose next words; the standard error of a share is then below 0.12 %
-
-
-RULES = WindowRules()
 PartName = Literal["train", "held-out"]
 
 
@@ -76,7 +64,7 @@ class TopicWindows(Process):
     nexts: tuple[str, ...]
     window: int = Field(default=32, ge=1)
     least: int = Field(default=20, ge=1)
-    stretches: int = Field(default=RULES.stretches, ge=RULES.held_every)
+    stretches: int = Field(default=LIMITS.stretches, ge=LIMITS.held_every)
 
     @model_validator(mode="after")
     def _several(self) -> "TopicWindows":
@@ -153,12 +141,12 @@ class TopicWindows(Process):
     @cached_property
     def common(self) -> np.ndarray:
         """Which keys are common types."""
-        return self.share > RULES.common
+        return self.share > LIMITS.common
 
     @cached_property
     def distinct(self) -> np.ndarray:
         """Which keys are distinct types."""
-        return self.distinctness > RULES.distinct
+        return self.distinctness > LIMITS.distinct
 
     @cached_property
     def _inside(self) -> np.ndarray:
@@ -222,16 +210,16 @@ def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int
     l, which is 1 on average by chance [SnS:text-windows].
     """
     stream, token = corpus.train, corpus.token(query)
-    places = _places(stream, token, window, RULES.stretches)[0]
+    places = _places(stream, token, window, LIMITS.stretches)[0]
     if not len(places):
         where = f"in the training stretches of {corpus.source}"
         raise InputError(f"{query!r} never has {window} tokens before it {where}; take a shorter --window")
-    count = min(RULES.sampled, len(places))
+    count = min(LIMITS.sampled, len(places))
     places = places[np.arange(count) * len(places) // count]
     after = stream[places + 1]
     row, kind = _types(stream, places, window, token)
     total, windows = np.bincount(kind, minlength=corpus.size).astype(float), len(places)
-    common = total > RULES.common * windows
+    common = total > LIMITS.common * windows
     often = np.bincount(after, minlength=corpus.size)
     often[common | (np.arange(corpus.size) == token) | (np.array(corpus.words) == UNKNOWN)] = 0
     ranked = np.argsort(-often, kind="stable")[: 5 * topics]
@@ -292,7 +280,7 @@ def _places(stream: np.ndarray, token: int, window: int, stretches: int) -> tupl
     found = found[(found >= window) & (found < len(stream) - 1)]
     first, last = (found - window) * stretches // len(stream), (found + 1) * stretches // len(stream)
     found, stretch = found[first == last], first[first == last]
-    held = stretch % RULES.held_every == RULES.held_every - 1
+    held = stretch % LIMITS.held_every == LIMITS.held_every - 1
     return found[~held], found[held]
 
 

@@ -11,9 +11,9 @@ from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import TextEvidence
 from stagescope.papers.scan_snap.text.observables import (
-    INTERVAL,
     TextAttention,
     recorded_finely,
     text_attention,
@@ -35,7 +35,7 @@ class TextSnapReading(Reading):
         """Of the run, or of its replay where checkpoints are missing."""
         if recorded_finely(self.run):
             return text_attention(self.run)
-        wanted = Every(n=INTERVAL).steps(int(self.run.step[-1]))
+        wanted = Every(n=LIMITS.interval).steps(int(self.run.step[-1]))
         again = self.replay(wanted)
         return text_attention(self.run if again is None else again.only(np.flatnonzero(np.isin(again.step, wanted))))
 
@@ -55,7 +55,7 @@ class TextSnapReading(Reading):
     def with_steps(self, changes: dict[str, Any]) -> TextAttention:
         """The same run with another step size: same start, same batches, same number of steps."""
         dynamics = build(self.run.spec["dynamics"]).model_copy(update=changes)
-        record = Every(n=INTERVAL)
+        record = Every(n=LIMITS.interval)
         made = evolve(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed or 0, progress=False)
         return text_attention(ended(made))
 
