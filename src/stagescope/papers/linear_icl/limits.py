@@ -27,9 +27,8 @@ class Limits:
     level: float = near / 10  # of tr Lambda
     short_level: float = 0.012  # of tr Lambda, on a plateau that is short
     rate: float = 0.05  # of an opening inside a head
-    steady: float = (
-        2 * near
-    )  # while v of the head is this close to v_S and M_ii below this share of its end: the push is constant
+    steady: float = 2 * near  # v of a head must be this close to v_S while a direction opens, and M_ii below this share of
+    # its end: the push on it is then as good as constant
     later: float = 0.15  # of a later drop
     apart: float = 1 + later  # least ratio of the waits of two heads: nearer ones disturb each other
     # shares and counts

@@ -9,7 +9,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Compiled, FlatField, GradientField, Objective, OfModel, StepGradient, flat_gradient
+from stagescope.fields.field import ByKernel, FlatField, GradientField, Kernel, Objective, OfModel, StepGradient, flat_gradient
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
@@ -48,7 +48,7 @@ class LinearLoss(OfModel, Described, Objective):
         return HalfDescent(self)
 
 
-class LinearPopulation(LinearLoss):
+class LinearPopulation(LinearLoss, ByKernel):
     """E (y_q - yhat)^2 = tr Lambda - 2 tr(Lambda^2 M) + tr(M Lambda M^T E[hatLambda^2]) [LIN:loss]."""
 
     @property
@@ -63,36 +63,12 @@ class LinearPopulation(LinearLoss):
         return jnp.sum(spectrum) - 2 * jnp.sum(spectrum**2 * jnp.diagonal(whole)) + quadratic
 
     @cached_property
-    def _held(self) -> np.ndarray:
-        from stagescope.papers.linear_icl.kernels import hold
+    def kernel(self) -> Kernel:
+        """It writes the velocity at unit rates, which is half of the gradient downwards."""
+        from stagescope.papers.linear_icl.kernels import RATES, hold, velocity
 
-        return hold(self.model.heads, self.model.rank or 0, self.process.spectrum, self.process.second)
-
-    def value(self, params: Params) -> float:
-        return self._moved(params)[0]
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return {name: -2 * block for name, block in self._moved(params)[1].items()}
-
-    def _moved(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
-        """The loss and the velocity at unit rates, by the kernel."""
-        from stagescope.papers.linear_icl.kernels import velocity
-
-        layout = Layout.of({name: params[name] for name in self.shapes})
-        out = np.empty(layout.size)
-        return velocity(layout.pack(params), out, self._held.copy()), layout.unpack(out)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
-        """The kernel with everything but the parameters bound; each has its own work space."""
-        from stagescope.fields.compiled import direct
-        from stagescope.papers.linear_icl.kernels import RATES, velocity
-
-        blocks = tuple(self.shapes)
-        if layout.names != blocks:
-            raise ValueError(f"the kernel reads blocks in the order {', '.join(blocks)}, got {', '.join(layout.names)}")
-        held = self._held.copy()
-        held[RATES] = [rates[name] for name in (blocks if len(blocks) == 3 else (*blocks, "U"))]
-        return direct(velocity, layout.size, held)
+        held = hold(self.model.heads, self.model.rank or 0, self.process.spectrum, self.process.second)
+        return Kernel(velocity, held, RATES, ("v", "U", "U") if self.model.merged else ("v", "K", "Q"), writes=-0.5)
 
 
 def attention_map(params: Any, merged: bool) -> Any:

@@ -10,9 +10,10 @@ from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 from scipy.special import gammaln
 
+from stagescope.fields.field import Kernel
 from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory
-from stagescope.papers.markov_icl.loss import ByKernel, InContext, Kernel
+from stagescope.papers.markov_icl.loss import BLOCKS, Exact, InContext
 from stagescope.papers.markov_icl.model import LinearMatch, MatchModel, ReadoutMatch
 from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.params import key
@@ -161,7 +162,7 @@ class FiniteLoss(InContext):
         return -jnp.sum(data["weights"] * jnp.mean(chosen, axis=1))
 
 
-class FiniteExact(ByKernel, FiniteLoss):
+class FiniteExact(Exact, FiniteLoss):
     """Over all k^T sequences, with the prior integrated out [MIC:enumeration].
 
     Where the model treats all tokens alike, the first token is taken to be 0: the others are its copies.
@@ -192,13 +193,15 @@ class FiniteExact(ByKernel, FiniteLoss):
             tokens, weights = tokens[half], self.process.tokens * weights[half]
         return {"tokens": tokens, "weights": weights}
 
+    @cached_property
     def kernel(self) -> Kernel | None:
         from stagescope.papers.markov_icl.kernels import PREFIX_WEIGHTS, hold_prefixes, prefix_gradient
 
         if not isinstance(self.model, LinearMatch):
             return None
         size = self.model.tokens, self.model.lags, self.length
-        return Kernel(prefix_gradient, hold_prefixes(*size, self.model.place_of_form, self.data["weights"]), PREFIX_WEIGHTS)
+        held = hold_prefixes(*size, self.model.place_of_form, self.data["weights"])
+        return Kernel(prefix_gradient, held, PREFIX_WEIGHTS, BLOCKS)
 
 
 class FiniteSampled(FiniteLoss):

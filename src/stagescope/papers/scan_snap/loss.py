@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import Compiled, Field, FlatField, Objective, OfModel
+from stagescope.fields.field import ByKernel, Field, FlatField, Kernel, Objective, OfModel
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.process import SequenceClasses
@@ -75,23 +75,14 @@ class LimitPairing(Pairing):
         return self.arrays
 
     @cached_property
-    def _held(self) -> np.ndarray:
-        from stagescope.papers.scan_snap.kernel import hold
+    def kernel(self) -> Kernel:
+        from stagescope.papers.scan_snap.kernel import SCALES, gradient, hold, pinv
 
-        return hold(*self.kernel_arguments)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
-        from stagescope.fields.compiled import direct
-        from stagescope.papers.scan_snap.kernel import SCALES, gradient, pinv
-
-        if layout.names != ("Y", "Z"):
-            raise ValueError(f"the kernel reads blocks in the order Y, Z; got {', '.join(layout.names)}")
-        held = self._held.copy()
-        held[SCALES] = -rates["Y"], -rates["Z"]
-        return direct(pinv if isinstance(self, PairwisePinv) else gradient, layout.size, held)
+        law = pinv if isinstance(self, PairwisePinv) else gradient
+        return Kernel(law, hold(*self.kernel_arguments), SCALES, ("Y", "Z"))
 
 
-class PairwisePopulation(LimitPairing, Objective):
+class PairwisePopulation(LimitPairing, ByKernel):
     """L = -sum_n p_n [ y_n . f_n - log sum_j exp((Y^T f_n)_j) ], L -> infinity [SnS:lemma-2].
 
     Args:
@@ -111,19 +102,6 @@ class PairwisePopulation(LimitPairing, Objective):
         _, logits = forward(params, data)
         own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
         return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
-
-    def value(self, params: Params) -> float:
-        return self._kernel(params)[0]
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._kernel(params)[1]
-
-    def _kernel(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
-        from stagescope.papers.scan_snap.kernel import gradient
-
-        layout = Layout.of({"Y": params["Y"], "Z": params["Z"]})
-        out = np.empty(layout.size)
-        return gradient(layout.pack(params), out, self._held.copy()), layout.unpack(out)
 
 
 class PairwisePinv(LimitPairing, Field):
@@ -160,6 +138,9 @@ class PairwisePinv(LimitPairing, Field):
         weighted = data["prior"][:, None]
         attended = jnp.zeros_like(params["Z"]).at[data["query"]].add(weighted * z)
         return {"Y": modified.T @ (weighted * residual), "Z": attended}
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        return self.kernel.flat(layout, rates)
 
 
 def forward(params: Any, data: Any) -> Any:
