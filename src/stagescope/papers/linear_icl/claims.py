@@ -1,5 +1,7 @@
 """The claims about linear attention: plateaus, merged heads, the first drop, several runs, heads of higher rank."""
 
+from functools import partial
+
 import numpy as np
 
 from stagescope.claims.claim import claim
@@ -425,118 +427,58 @@ def _long_plateaus(evidence: Evidence) -> Comparison:
     return Comparison(1.0, ratios[where], "above", ratios[where] > 1, reason, unit="of the longest plateau inside a head")
 
 
+_predicted, _pattern = (partial(claim, kind=kind, rules=2) for kind in ("prediction", "pattern"))
 CLAIMS = (
-    claim("LIN:levels", "Plateau m has the loss l_m", _plateaus, _levels, "d1", "d*", kind="prediction", rules=3),
-    claim(
-        "LIN:order",
-        "Directions are learned in the order of the eigenvalues",
-        _plateaus,
-        _order,
-        "d1",
-        "d*",
-        kind="pattern",
-        rules=2,
+    _predicted("LIN:levels", "Plateau m has the loss l_m", _plateaus, _levels, "d1", "d*", rules=3),
+    _pattern("LIN:order", "Directions are learned in the order of the eigenvalues", _plateaus, _order, "d1", "d*"),
+    _predicted("LIN:pcr", "On plateau m the model does regression on m principal components", _plateaus, _regression, "d1", "d*"),
+    _predicted("LIN:few-heads", "H heads of rank R with H R < D end at l_HR", _few, _end, "end", rules=1),
+    _pattern("LIN:merged", "Merged heads learn in one drop", _merged, _one_drop, "start", "end"),
+    _predicted(
+        "LIN:merged-drop", "The drop of merged heads comes at t_ref + ln(eps/c)/r", _merged, _drop, "d1", group="merged-clock"
     ),
-    claim(
-        "LIN:pcr",
-        "On plateau m the model does regression on m principal components",
-        _plateaus,
-        _regression,
-        "d1",
-        "d*",
-        kind="prediction",
-        rules=2,
-    ),
-    claim("LIN:few-heads", "H heads of rank R with H R < D end at l_HR", _few, _end, "end", kind="prediction"),
-    claim("LIN:merged", "Merged heads learn in one drop", _merged, _one_drop, "start", "end", kind="pattern", rules=2),
-    claim(
-        "LIN:merged-drop",
-        "The drop of merged heads comes at t_ref + ln(eps/c)/r",
-        _merged,
-        _drop,
-        "d1",
-        kind="prediction",
-        group="merged-clock",
-        rules=2,
-    ),
-    claim(
+    _predicted(
         "LIN:merged-rate",
         "Merged heads leave the origin at the rate |Lambda^2|_F",
         _merged,
         _rate,
         "start",
         "d1",
-        kind="prediction",
         group="merged-clock",
-        rules=2,
     ),
-    claim("LIN:logistic", "For white inputs M follows a logistic curve", _white, _logistic, "start", "end", kind="prediction"),
-    claim(
+    _predicted("LIN:logistic", "For white inputs M follows a logistic curve", _white, _logistic, "start", "end", rules=1),
+    _predicted(
         "LIN:first-drop",
         "The first drop comes at the least blow-up time of all heads, plus the delay of the scalar law",
         _first,
         _first_drop,
         "d1",
-        kind="prediction",
-        rules=2,
     ),
-    claim(
-        "LIN:blow-up",
-        "The head with the least blow-up time makes the first drop",
-        _several_heads,
-        _winner,
-        "d1",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
+    _pattern("LIN:blow-up", "The head with the least blow-up time makes the first drop", _several_heads, _winner, "d1"),
+    _predicted(
         "LIN:scalar",
         "The value of the first winner follows the scalar law, shifted to its blow-up time",
         _course_regime,
         _course,
         "d1",
-        kind="prediction",
-        rules=2,
     ),
-    claim(
+    _predicted(
         "LIN:cascade",
         "Later drops come at the times and by the heads of the cascade, in nine of ten",
         _cascades,
         _cascade,
         "d1",
         "d*",
-        kind="prediction",
         cost=f"{LIMITS.runs} flows from other seeds, each about as long as this one",
-        rules=2,
     ),
-    claim(
+    _predicted(
         "LIN:scale-law",
         "The first drop comes as 1/s; of merged heads as ln(1/s)",
         _scales,
         _scale_law,
         "d1",
-        kind="prediction",
         cost="2 flows from smaller starts, up to their first drop",
-        rules=2,
     ),
-    claim(
-        "LIN:rank",
-        "A further direction of the same head opens at the rate v_S lambda_i^2",
-        _ranked,
-        _rates,
-        "d1",
-        "d*",
-        kind="prediction",
-        rules=2,
-    ),
-    claim(
-        "LIN:rank-plateaus",
-        "Plateaus are long at multiples of the rank",
-        _several_groups,
-        _long_plateaus,
-        "d1",
-        "d*",
-        kind="pattern",
-        rules=2,
-    ),
+    _predicted("LIN:rank", "A further direction of the same head opens at the rate v_S lambda_i^2", _ranked, _rates, "d1", "d*"),
+    _pattern("LIN:rank-plateaus", "Plateaus are long at multiples of the rank", _several_groups, _long_plateaus, "d1", "d*"),
 )

@@ -1,5 +1,6 @@
 """The claims about in-context Markov chains: strategies and levels, closed forms, and several runs."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -381,84 +382,60 @@ def _adam(evidence: Evidence) -> Comparison:
     return Comparison(0.0, apart, LIMITS.fifth, apart <= LIMITS.fifth, reason, over_runs=over)
 
 
+_predicted, _pattern = (partial(claim, kind=kind) for kind in ("prediction", "pattern"))
 CLAIMS = (
-    claim(
-        "MIC:order",
-        "Predictions are uniform, then unigram, then bigram",
-        _begins_low,
-        _order,
-        "uniform",
-        "bigram",
-        kind="pattern",
-    ),
-    claim(
-        "MIC:levels",
-        "The loss rests at the level of a class, or at an entropy",
-        _rests,
-        _levels,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=2,
-    ),
-    claim("MIC:layers", "Layer 2 aligns before layer 1", _plateau_known, _layers, "match", "lag", kind="pattern"),
-    claim(
+    _pattern("MIC:order", "Predictions are uniform, then unigram, then bigram", _begins_low, _order, "uniform", "bigram"),
+    _predicted("MIC:levels", "The loss rests at the level of a class, or at an entropy", _rests, _levels, "t1", "t2", rules=2),
+    _pattern("MIC:layers", "Layer 2 aligns before layer 1", _plateau_known, _layers, "match", "lag"),
+    _pattern(
         "MIC:trigram",
         "The second head joins at lag 2 after the first at lag 1, and the loss ends at the trigram entropy",
         _two_heads,
         _trigram,
         "t2",
         "t3",
-        kind="pattern",
     ),
-    claim("MIC:induction", "Layer 2 becomes an induction head", _attends, _induction, "t2", "end", kind="pattern"),
-    claim(
+    _pattern("MIC:induction", "Layer 2 becomes an induction head", _attends, _induction, "t2", "end"),
+    _predicted(
         "MIC:lag-gradient",
         "The first gradient is that of the closed forms: odd lags lead, lag 1 most",
         _infinite,
         _lag_gradient,
         "start",
         "lag",
-        kind="prediction",
     ),
-    claim("MIC:near-stationary", "At the unigram point |F| = C/D", _softmax, _near_stationary, "start", kind="prediction"),
-    claim(
-        "MIC:plateau-law", "The unigram plateau is left at D / (rho b* gamma_1)", on_plateau, _law, "t1", "t2", kind="prediction"
-    ),
-    claim(
+    _predicted("MIC:near-stationary", "At the unigram point |F| = C/D", _softmax, _near_stationary, "start"),
+    _predicted("MIC:plateau-law", "The unigram plateau is left at D / (rho b* gamma_1)", on_plateau, _law, "t1", "t2"),
+    _predicted(
         "MIC:two-step",
         "Where nothing holds the match up, t_2 is D sqrt(2/(rho C (g_1 - <g>)))",
         _two_steps,
         _two_step,
         "start",
         "t2",
-        kind="prediction",
     ),
-    claim(
+    _predicted(
         "MIC:start-noise",
         "t_2 over its law does not depend on the noise of the initial scores",
         _noise_regime,
         _noise,
         "t2",
-        kind="prediction",
         cost="5 flows like this one",
     ),
-    claim(
+    _pattern(
         "MIC:doubly-stochastic",
         "Bigrams come earlier where unigrams are useless",
         _slower_lags,
         _doubly,
         "t2",
-        kind="pattern",
         cost="a run under the doubly stochastic prior",
     ),
-    claim(
+    _pattern(
         "MIC:adam",
         "With Adam the number of steps does not depend on the number of lags",
         _with_adam,
         _adam,
         "t2",
-        kind="pattern",
         cost="3 runs with other numbers of lags",
     ),
 )

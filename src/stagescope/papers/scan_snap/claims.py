@@ -2,7 +2,6 @@
 
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -284,10 +283,11 @@ def _sparsity(evidence: Evidence) -> Comparison:
     return Comparison("rise > 0", rise, tolerance, holds, reason, None, error, "nats")
 
 
-_SCAN: dict[str, Any] = {"rules": 2, "cost": BATCHES, "elsewhere": one_query_each}
-_FROZEN: dict[str, Any] = {"kind": "pattern", "cost": BATCHES, "elsewhere": long_modified}
+_scan = partial(claim, rules=2, cost=BATCHES, elsewhere=one_query_each)
+_frozen = partial(claim, kind="pattern", cost=BATCHES, elsewhere=long_modified)
+_at_end = partial(_frozen, group="motion at the end")
 CLAIMS = (
-    claim(
+    _scan(
         "SnS:theorem-2-distinct",
         "Scores of distinct tokens grow",
         _distinct_regime,
@@ -295,9 +295,8 @@ CLAIMS = (
         "start",
         "end",
         kind="prediction",
-        **_SCAN,
     ),
-    claim(
+    _scan(
         "SnS:theorem-2-common",
         "Scores of common tokens fall",
         _common_regime,
@@ -305,55 +304,40 @@ CLAIMS = (
         "start",
         "end",
         kind="prediction",
-        **_SCAN,
     ),
-    claim(
+    _scan(
         "SnS:order",
         "Distinct tokens are dropped in the order of their co-occurrence P(l|n)",
         _distinct_regime,
         _order,
         "end",
         kind="pattern",
-        **_SCAN,
     ),
     *claims_theorems.CLAIMS,
-    claim(
+    _at_end(
         "SnS:snap",
         "Attention snaps: it has gone three quarters of the way that it goes in ten times the time",
         _snap_regime,
         _snap,
         "peak",
         "end",
-        group="motion at the end",
         rules=3,
-        **_FROZEN,
     ),
-    claim(
-        "SnS:fixed",
-        "The combination of distinct tokens stays almost fixed",
-        _settled_regime,
-        _fixed,
-        "slow",
-        "end",
-        group="motion at the end",
-        **_FROZEN,
-    ),
-    claim(
+    _at_end("SnS:fixed", "The combination of distinct tokens stays almost fixed", _settled_regime, _fixed, "slow", "end"),
+    _frozen(
         "SnS:several",
         "Attention ends on several distinct tokens, not on one winner",
         _several_regime,
         _several,
         "slow",
         "end",
-        **_FROZEN,
     ),
-    claim(
+    _frozen(
         "SnS:sparsity",
         "A larger eta_Y/eta_Z ends less sparse",
         _sparsity_regime,
         _sparsity,
         "end",
-        kind="pattern",
         rules=3,
         cost="1 flow, as long as the run",
         elsewhere=slow_attention,

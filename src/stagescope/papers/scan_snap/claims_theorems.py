@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import Claim, claim
 from stagescope.claims.comparison import Comparison, agreement
 from stagescope.detect.events import top
 from stagescope.papers.scan_snap import forms
@@ -180,68 +180,51 @@ def transition(evidence: Evidence) -> Comparison:
     return agreement(steep, ratio, tolerance, reason, predicted_error=error, measured_error=half, unit="of K ln M / eta_Y")
 
 
-_PREDICTED: dict[str, Any] = {"kind": "prediction", "elsewhere": fast_modified}
+def _theorem(tag: str, statement: str, regime: Any, compare: Any, tolerance: float, *shown: str, **more: Any) -> Claim:
+    """A claim where the error of what its theorem neglects is known and small beside the tolerance."""
+    fields = {"kind": "prediction", "rules": 3, "elsewhere": fast_modified, **more}
+    return claim(tag, statement, trusted(regime, compare, tolerance), compare, *shown, **fields)
+
+
+_small, _growth, _whole = LIMITS.small, LIMITS.growth, ("start", "end")
+_winner = "growth of the winner"
 CLAIMS = (
-    claim(
+    _theorem(
         "SnS:theorem-1",
         "Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
-        trusted(modified_regime, theorem_1, LIMITS.small),
+        modified_regime,
         theorem_1,
-        "start",
-        "end",
-        rules=3,
-        **_PREDICTED,
+        _small,
+        *_whole,
     ),
-    claim(
-        "SnS:lemma-4",
-        "dz/dt = (eta_Z gamma/K) f o (F (F^T F)^-1 u - f)",
-        trusted(modified_regime, lemma_4, LIMITS.growth),
-        lemma_4,
-        "start",
-        "end",
-        rules=2,
-        **_PREDICTED,
+    _theorem(
+        "SnS:lemma-4", "dz/dt = (eta_Z gamma/K) f o (F (F^T F)^-1 u - f)", modified_regime, lemma_4, _growth, *_whole, rules=2
     ),
-    claim(
+    _theorem(
         "SnS:theorem-3",
         "Winner over runner-up grows as chi: r(t) = r(0) chi(t)",
-        trusted(chi_regime, chi_identity, LIMITS.small),
+        chi_regime,
         chi_identity,
-        "start",
-        "end",
-        group="growth of the winner",
-        rules=3,
-        **_PREDICTED,
+        _small,
+        *_whole,
+        group=_winner,
     ),
-    claim(
-        "SnS:sandwich",
-        "2 f^2 B <= ln chi <= 2 B",
-        trusted(single_common_regime, sandwich, 2 * LIMITS.growth),
-        sandwich,
-        "start",
-        "end",
-        group="growth of the winner",
-        rules=3,
-        **_PREDICTED,
-    ),
-    claim(
+    _theorem("SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", single_common_regime, sandwich, 2 * _growth, *_whole, group=_winner),
+    _theorem(
         "SnS:theorem-4",
         "The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
-        trusted(single_common_regime, theorem_4, LIMITS.growth),
+        single_common_regime,
         theorem_4,
-        "start",
-        "end",
-        rules=3,
-        **_PREDICTED,
+        _growth,
+        *_whole,
     ),
-    claim(
+    _theorem(
         "SnS:transition",
         "Winning tokens grow fastest when gamma peaks, at .8 to 1.1 times K ln M / eta_Y",
-        trusted(transition_regime, transition, LIMITS.transition),
+        transition_regime,
         transition,
+        LIMITS.transition,
         "peak",
-        kind="prediction",
-        rules=3,
         elsewhere=fast_gradient,
     ),
 )
