@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from stagescope.fields.field import ByKernel, Field, FlatField, Kernel, Objective, OfModel
 from stagescope.memory import require_memory, require_work
-from stagescope.papers.scan_snap.model import PairwiseAttention
+from stagescope.papers.scan_snap.model import PairwiseAttention, features
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout, Params
 from stagescope.spec import Described
@@ -147,11 +147,17 @@ def forward(params: Any, data: Any) -> Any:
     """Features f_n (K, keys) and logits (K, columns) of all classes, as JAX expressions."""
     from stagescope.autodiff import jnp
 
-    table = data["table"]
-    scores = jnp.where(table > 0, params["Z"][data["query"]], -jnp.inf)
-    weights = table * jnp.exp(scores - jnp.max(scores, axis=1, keepdims=True))
-    f = weights / jnp.linalg.norm(weights, axis=1, keepdims=True)
+    f = features(params["Z"][data["query"]], data["table"], jnp)
     return f, f @ params["Y"]
+
+
+def cross_entropy(y: Any, scores: Any, counts: Any, keys: Any, target: Any, multiplicity: Any = None) -> Any:
+    """Mean loss of contexts with the counts (B, widest) of their keys, as a JAX expression."""
+    from stagescope.autodiff import jnp
+
+    logits = jnp.einsum("bi,bij->bj", features(scores, counts, jnp), y[keys])
+    own = jnp.take_along_axis(logits, target[:, None], axis=1)[:, 0]
+    return jnp.mean(_log_sum(logits, multiplicity) - own)
 
 
 def _log_sum(logits: Any, multiplicity: Any) -> Any:
@@ -220,16 +226,9 @@ class PairwiseSampled(Pairing, Objective):
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, on a batch: counts (B, widest) over the support of each sample's class."""
-        from stagescope.autodiff import jax, jnp
-
-        support, counts, classes = data["support"][data["classes"]], data["counts"], data["classes"]
+        support, classes = data["support"][data["classes"]], data["classes"]
         scores = params["Z"][data["query"][classes][:, None], support]
-        shifted = jnp.where(counts > 0, scores, -jnp.inf)
-        v = counts * jnp.exp(shifted - jnp.max(shifted, axis=1, keepdims=True))
-        f = v / jnp.linalg.norm(v, axis=1, keepdims=True)
-        logits = jnp.einsum("bi,bij->bj", f, params["Y"][support])
-        own = jnp.take_along_axis(logits, data["target"][classes][:, None], axis=1)[:, 0]
-        return jnp.mean(jax.scipy.special.logsumexp(logits, axis=1) - own)
+        return cross_entropy(params["Y"], scores, data["counts"], support, data["target"][classes])
 
     def draw(self, step: int) -> Any:
         """The batch of a step, as the definition reads it; the kernel trains on the same draws."""

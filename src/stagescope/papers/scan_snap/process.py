@@ -5,7 +5,6 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.memory import read_table, require_memory, require_work
+from stagescope.memory import read_table, require_work
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.processes.markov_chain import Process
 from stagescope.spec import Described, Integers, Numbers
@@ -58,16 +57,6 @@ class SequenceClass(Described):
         if self.query in self.tokens:
             raise ValueError(f"{name}: the query token is also a context token; the query is masked out of the keys")
         return self
-
-
-@dataclass(frozen=True)
-class Sequences:
-    """Sampled sequences: context tokens (B, T), and class, query and target of each (B,)."""
-
-    tokens: np.ndarray
-    classes: np.ndarray
-    queries: np.ndarray
-    targets: np.ndarray
 
 
 class SequenceClasses(Process):
@@ -203,18 +192,6 @@ class SequenceClasses(Process):
             law = tuple(sorted(zip(item.tokens, item.probabilities, strict=True)))
             groups[item.query, law].append(float(weight))
         return sum(-w * math.log(w / math.fsum(group)) for group in groups.values() for w in group)
-
-    def sample(self, key: np.random.Generator, batch: int, length: int) -> Sequences:
-        """Whole token sequences. Training uses only their counts, which are a sufficient statistic."""
-        require_memory("the sample", "take fewer or shorter sequences", batch, length)
-        chosen = key.choice(len(self.classes), size=batch, p=self.weights)
-        tokens = np.empty((batch, length), dtype=np.int64)
-        for n, item in enumerate(self.classes):
-            rows = np.flatnonzero(chosen == n)
-            tokens[rows] = key.choice(item.tokens, size=(len(rows), length), p=item.probabilities)
-        queries = np.array([item.query for item in self.classes])[chosen]
-        targets = np.array([item.target for item in self.classes])[chosen]
-        return Sequences(tokens, chosen, queries, targets)
 
 
 # Read sequence classes from a table: JSON or CSV.
