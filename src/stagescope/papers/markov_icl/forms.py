@@ -12,7 +12,7 @@ import numpy as np
 
 from stagescope.errors import StagescopeError
 from stagescope.fields.softmax import log_softmax, softmax
-from stagescope.papers.markov_icl.finite import FiniteLoss, pairs_before, strategies
+from stagescope.papers.markov_icl.finite import FiniteLoss, one_hot, pairs_before, places, strategies
 from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
@@ -76,9 +76,8 @@ def class_of(law: Any, attention: np.ndarray) -> Class:
         features = np.stack([common, matched]).reshape(2, -1, k)
         return Class(features, data["law"].reshape(-1, k), data["mass"].ravel())
     tokens, length = data["tokens"], law.length
-    here = (tokens[..., None] == np.arange(k)).astype(float)
-    lag = np.arange(length)[:, None] - np.arange(length)
-    weights = np.where((lag >= 0) & (lag < len(attention)), attention[np.clip(lag, 0, len(attention) - 1)], 0.0)
+    here, (lag, seen) = one_hot(tokens, k), places(len(attention), length)
+    weights = np.where(seen, attention[lag], 0.0)
     lost = weights.sum(axis=1) == 0  # nothing attended is there yet: only the place itself
     weights[lost, lost] = 1.0
     pairs = pairs_before(tokens, weights / weights.sum(axis=1, keepdims=True), k)
