@@ -8,13 +8,12 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.errors import InputError
 from stagescope.fields.field import ByKernel, FlatField, GradientField, Kernel, Objective, OfModel, StepGradient, flat_gradient
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Layout, Params, key
-from stagescope.spec import Described
+from stagescope.spec import Described, Seed
 
 
 class HalfDescent(GradientField):
@@ -101,15 +100,12 @@ class LinearSampled(LinearLoss):
     """
 
     batch: int = Limits(default=256, ge=1)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
     length: int | None = Limits(default=None, ge=1)
 
     @model_validator(mode="after")
     def _room(self) -> "LinearSampled":
-        try:
-            require_memory("a batch", "take fewer sequences", self.batch, max(self.task.contexts), self.process.dim)
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        require_memory("a batch", "take fewer sequences", self.batch, max(self.task.contexts), self.process.dim)
         return self
 
     @property

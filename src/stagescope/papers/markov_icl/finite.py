@@ -17,6 +17,7 @@ from stagescope.papers.markov_icl.loss import BLOCKS, Exact, InContext
 from stagescope.papers.markov_icl.model import LinearMatch, MatchModel, ReadoutMatch
 from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.params import key
+from stagescope.spec import Seed
 
 
 def one_hot(tokens: np.ndarray, k: int) -> np.ndarray:
@@ -219,7 +220,7 @@ class FiniteSampled(FiniteLoss):
 
     batch: int = Limits(default=64, ge=1)
     watched: int = Limits(default=1000, ge=2)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
 
     def check_room(self) -> None:
         shape = (max(self.batch, self.watched), self.length, self.process.tokens**2)

@@ -46,10 +46,7 @@ class InContext(OfModel, Described, Objective):
         if self.order and self.process.order != self.order:
             about = f"model {self.letter} is about chains of order {self.order}"
             raise ValueError(f"{about}, the prior has order {self.process.order}")
-        try:
-            self.check_room()
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        self.check_room()
         return self
 
     def check_room(self) -> None:

@@ -39,11 +39,9 @@ def overview(progress: Progress) -> Numbers:
 
 def growth_factors(progress: Progress) -> Numbers:
     """Figure 3: chi(t) of the winning token, K = 10, M = 1000, eta_Z = .5, modified decoder, with the bounds of theorem 3."""
-    rates, until = (0.5, 1.0, 2.0, 5.0), 700.0
     curves = []
-    for rate_y in progress.each(rates, "figure 3", "flows"):
-        made = {"num_last": 10, "num_common": 1, "vocab": 1000, "rate_y": rate_y, "rate_z": 0.5, "decoder": "pinv"}
-        run = run_study("scan-snap", until=until, record="uniform", frames=351, progress=False, **made)
+    for rate_y in progress.each((0.5, 1.0, 2.0, 5.0), "figure 3", "flows"):
+        run = run_study("scan-snap", "figure-3", rate_y=rate_y, record="uniform", frames=351, progress=False)
         seen = Evidence.of(run)
         chi = np.exp(2 * seen.curves.z[:, seen.curves.winners]).mean(axis=1)
         table = seen.curves.table[0]

@@ -14,7 +14,7 @@ from stagescope.memory import require_memory, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention, features
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout, Params
-from stagescope.spec import Described
+from stagescope.spec import Described, Seed
 
 
 class Pairing(OfModel, Described):
@@ -197,7 +197,7 @@ class PairwiseSampled(Pairing, Objective):
 
     length: int = Limits(ge=2)
     batch: int = Limits(ge=1)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
     precision: Literal["float64", "float32"] = "float64"
 
     @model_validator(mode="after")

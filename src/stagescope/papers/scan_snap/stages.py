@@ -9,6 +9,7 @@ snap    from here on attention is almost frozen: it has gone three quarters of t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,13 +137,9 @@ def _stages(
     events: Mapping[str, Event], curves: Averages, winners: Sequence[str], at_end: Mapping[str, Any]
 ) -> tuple[Stage, ...]:
     """Uniform until onset or peak, whichever is first; scan until the snap; then snapped. `at_end` are facts of the last one."""
-    time, common = curves.time, curves.common_mass
+    time = curves.time
     first, end = float(time[0]), float(time[-1])
-
-    def stage(name: str, start: float, stop: float | None, more: str = "", **facts: Any) -> Stage:
-        before, after = (float(mass) for mass in np.interp((start, end if stop is None else stop), time, common))
-        facts = {"common_mass_start": before, "common_mass_stop": after, **facts, **(at_end if stop is None else {})}
-        return Stage(name, start, stop, f"common mass {before:.3f} -> {after:.3f}{more}", facts=facts)
+    stage = partial(stage_of, time, {"common mass": curves.common_mass}, at_end)
 
     seen = [first if at.state == "at the start" else at.time for at in (events["onset"], events["peak"])]
     begun = [when for when in seen if when is not None]
@@ -161,4 +158,29 @@ def _stages(
         named = list(winners[:3])
         listed = ", ".join([*named, "..."] if len(winners) > len(named) else named)
         found.append(stage("snapped", snap, None, f"; strongest tokens {listed}", winners=named, classes=len(winners)))
-    return tuple(item for item in found if item.stop is None or item.stop > item.start)
+    return lasting(found)
+
+
+def stage_of(
+    time: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    at_end: Mapping[str, Any],
+    name: str,
+    start: float,
+    stop: float | None,
+    more: str = "",
+    **facts: Any,
+) -> Stage:
+    """A stage with what the curves are where it begins and where it ends; `at_end` are facts of the one without an end."""
+    said, ends = [], {}
+    for what, curve in curves.items():
+        before, after = map(float, np.interp((start, time[-1] if stop is None else stop), time, curve))
+        said.append(f"{what} {before:.3f} -> {after:.3f}")
+        key = what.replace(" ", "_")
+        ends |= {f"{key}_start": before, f"{key}_stop": after}
+    return Stage(name, start, stop, ", ".join(said) + more, facts={**ends, **facts, **(at_end if stop is None else {})})
+
+
+def lasting(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Without those that end where they begin."""
+    return tuple(stage for stage in stages if stage.stop is None or stage.stop > stage.start)

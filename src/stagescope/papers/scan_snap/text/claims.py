@@ -17,7 +17,7 @@ from stagescope.detect.noise import TWO_SIDED
 from stagescope.papers.scan_snap.evidence import ADAM, regime_of
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention, on_held_out
-from stagescope.papers.scan_snap.text.stages import after_prior, peak_of
+from stagescope.papers.scan_snap.text.stages import after_prior, last_tenth, peak_of
 from stagescope.params import key
 from stagescope.runs.run import Run
 
@@ -116,17 +116,17 @@ def partial_ranks(topics: TopicAttention) -> tuple[float, np.ndarray]:
 def late_motion(curves: TextAttention) -> float | None:
     """Mean total variation between checkpoints in the last tenth of a run; None if there are too few checkpoints."""
     moved = curves.motion.variation
-    return float(np.mean(moved[-(len(moved) // LIMITS.late) :])) if len(moved) >= LIMITS.late else None
+    return float(np.mean(last_tenth(moved))) if len(moved) >= LIMITS.late else None
 
 
 def late_entropy(curves: TextAttention) -> float:
     """Mean entropy of attention over the last tenth of the frames; at a constant rate it changes from frame to frame."""
-    return float(np.mean(curves.entropy[-max(1, len(curves.entropy) // LIMITS.late) :]))
+    return float(np.mean(last_tenth(curves.entropy)))
 
 
 def entropy_error(curves: TextAttention) -> float:
     """The 95 % half-width of the entropy from frame to frame at the end; at least three frames are looked at."""
-    return TWO_SIDED * float(np.std(curves.entropy[-max(3, len(curves.entropy) // LIMITS.late) :], ddof=1))
+    return TWO_SIDED * float(np.std(last_tenth(curves.entropy, 3), ddof=1))
 
 
 _FULL = Regime(False, "the claim is about the full transformer (--model transformer)", applies=False)

@@ -15,7 +15,7 @@ from stagescope.papers.scan_snap.loss import cross_entropy
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.text.process import PartName, TopicWindows, Windows
 from stagescope.params import Layout, Params, key
-from stagescope.spec import Described
+from stagescope.spec import Described, Seed
 
 
 def on_windows(process: TopicWindows) -> PairwiseAttention:
@@ -48,7 +48,7 @@ class PairwiseWindows(OfModel, Described, Objective):
     model: PairwiseAttention
     process: TopicWindows
     batch: int | None = Limits(default=256, ge=1)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
     part: PartName = "train"
 
     @model_validator(mode="after")

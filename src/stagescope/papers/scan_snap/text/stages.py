@@ -9,7 +9,7 @@ snap     after the peak, an eighth of the way since the prior is still to go; kn
 """
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.stages import lasting, stage_of
 from stagescope.papers.scan_snap.text.observables import Masses, Motion, TextAttention
 
 
@@ -112,7 +113,11 @@ def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -
 
 def late_noise(motion: Motion) -> float:
     """Mean variation between checkpoints in the last tenth: what attention still moves, by noise if it has snapped."""
-    return float(np.mean(motion.variation[-max(1, len(motion.variation) // LIMITS.late) :]))
+    return float(np.mean(last_tenth(motion.variation)))
+
+
+def last_tenth(values: np.ndarray, least: int = 1) -> np.ndarray:
+    return values[-max(least, len(values) // LIMITS.late) :]
 
 
 def peak_of(motion: Motion, later: np.ndarray) -> Event:
@@ -120,7 +125,7 @@ def peak_of(motion: Motion, later: np.ndarray) -> Event:
     if later.size < 2:
         return Event.missing()
     moved = motion.variation[later]
-    top, scatter = int(np.argmax(moved)), float(np.std(moved[-max(2, len(moved) // LIMITS.late) :]))
+    top, scatter = int(np.argmax(moved)), float(np.std(last_tenth(moved, 2)))
     if moved[top] < LIMITS.above * late_noise(motion) or top == later.size - 1:
         return Event.missing()
     alike = later[moved >= moved[top] - TWO_SIDED * scatter]
@@ -132,23 +137,14 @@ def _stages(
     curves: TextAttention, masses: Masses | None, events: Mapping[str, float | None], later: np.ndarray
 ) -> tuple[Stage, ...]:
     """The prior; the scan, from there to the snap; then snapped. The last stage has the motion after the prior as facts."""
-    first, end = float(curves.time[0]), float(curves.time[-1])
+    first = float(curves.time[0])
     moved = curves.motion.variation[later]
     at_end = {"last_motion": float(moved[-1]), "largest_motion": float(moved.max())} if moved.size else {}
     shown = {"entropy": curves.entropy}
     if masses is not None:
         shown |= {"common mass": masses[0], "distinct mass": masses[1]}
 
-    def stage(name: str, start: float, stop: float | None) -> Stage:
-        said: list[str] = []
-        facts: dict[str, Any] = {}
-        for what, curve in shown.items():
-            before, after = (float(x) for x in np.interp((start, end if stop is None else stop), curves.time, curve))
-            said.append(f"{what} {before:.3f} -> {after:.3f}")
-            key = what.replace(" ", "_")
-            facts |= {f"{key}_start": before, f"{key}_stop": after}
-        return Stage(name, start, stop, ", ".join(said), facts={**facts, **(at_end if stop is None else {})})
-
+    stage = partial(stage_of, curves.time, shown, at_end)
     prior, snap = events["prior"], events["snap"]
     if prior is None:
         return (stage("prior", first, None),)
@@ -156,4 +152,4 @@ def _stages(
     found = [stage("prior", first, prior), stage("scan", prior, last)]
     if last is not None:
         found.append(stage("snapped", last, None))
-    return tuple(item for item in found if item.stop is None or item.stop > item.start)
+    return lasting(found)
