@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.fields.field import Field
 from stagescope.memory import require_memory
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import Pairing
 from stagescope.params import Layout, Params
 from stagescope.runs.run import Run
-from stagescope.spec import Spec
 
 
 @dataclass(frozen=True)
@@ -249,42 +247,38 @@ def class_attention(run: Run) -> ClassAttention:
             reader.see(run.at(frame))
         return reader.readout
 
-    frames = ((time, run.at(frame)) for frame, time in enumerate(run.time))
-    return follow(law, run.spec["dynamics"], run.clock, frames, readout)
+    return follow(run, ((time, run.at(frame)) for frame, time in enumerate(run.time)), readout)
 
 
-def follow(
-    law: Pairing, dynamics: Spec, clock: str, frames: Iterable[tuple[float, Params]], read: Callable[[], Readout]
-) -> ClassAttention:
-    """Class attention along frames, each a time and its parameters, of which nothing else is kept.
+def follow(run: Run, frames: Iterable[tuple[float, Params]], read: Callable[[], Readout]) -> ClassAttention:
+    """Class attention along frames of a run or of one like it, each a time and its parameters, of which nothing else is kept.
 
     The velocity of a flow is its right-hand side. Momentum and Adam do not move along the current gradient, so that of a
     descent is the difference of its frames.
     """
-    supports, flow = Supports.of_law(law), None
+    law: Any = law_of(run)
+    dynamics = run.spec["dynamics"]
+    supports, is_flow = Supports.of_law(law), dynamics["type"] == "GradientFlow"
+    layout = Layout.of(law.model.init())
+    rates = {name: dynamics["rates"].get(name, 1.0) for name in layout.names}
+    right_hand_side, velocity = law.flat(layout, rates) if is_flow else None, np.empty(layout.size)
     times, z, dz, farthest, fastest, first = [], [], [], [], [], None
     for time, params in frames:
         first = np.array(params["Z"]) if first is None else first
-        if not times and dynamics["type"] == "GradientFlow":
-            field: Any = law if isinstance(law, Field) else law.field()  # pyright: ignore[reportAttributeAccessIssue]
-            layout = Layout.of(params)
-            rates = {name: dynamics["rates"].get(name, 1.0) for name in layout.names}
-            flow = field.flat(layout, rates), layout, np.empty(layout.size)
         times.append(time)
         z.append(params["Z"][supports.row, supports.key])
         farthest.append(np.max(np.abs(params["Z"] - first)))
-        if flow is not None:
-            right_hand_side, layout, velocity = flow
+        if right_hand_side is not None:
             right_hand_side(layout.pack(params), velocity)
             moved = layout.unpack(velocity)["Z"]
             dz.append(moved[supports.row, supports.key])
             fastest.append(np.max(np.abs(moved)))
     at, scores = np.array(times, dtype=float), np.array(z)
-    if flow is None:
+    if not is_flow:
         dz = np.gradient(scores, at, axis=0) if len(at) > 1 else np.zeros_like(scores)
     return ClassAttention(
         time=at,
-        clock=clock,
+        clock=run.clock,
         supports=supports,
         prior=law.process.weights,
         c=supports.attention(scores),

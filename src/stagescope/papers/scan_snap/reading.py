@@ -39,8 +39,7 @@ def replayed_attention(law: Replay, record: Record) -> ClassAttention:
     """Class attention of a replay at the frames of a record; those of the run in between are compared, and not read."""
     run = law.run
     wanted = record.steps(int(run.step[-1])) if "step" in run.series else record.times(float(run.t[-1]))
-    objective = law_of(run)
-    kept, reader = frozenset(wanted.tolist()), Reader(objective)
+    reader, kept = Reader(law_of(run)), frozenset(wanted.tolist())
 
     def read_frames() -> Iterator[tuple[float, Params]]:
         for clock, params in law.frames(wanted):
@@ -48,7 +47,7 @@ def replayed_attention(law: Replay, record: Record) -> ClassAttention:
                 reader.see(params)
                 yield clock[run.clock], params
 
-    return follow(objective, run.spec["dynamics"], run.clock, read_frames(), lambda: reader.readout)
+    return follow(run, read_frames(), lambda: reader.readout)
 
 
 def _steps_record(run: Run, most: int) -> Record:
@@ -112,7 +111,7 @@ class ScanSnapReading(Reading):
         record, layout = _steps_record(run, LIMITS.replica), Layout.of(start)
         steps = frames(law.model_copy(update={"seed": seed}), start, dynamics, record=record)
         unpacked = ((clock[run.clock], layout.unpack(vector)) for clock, vector in steps)
-        return follow(law, run.spec["dynamics"], run.clock, unpacked, _not_read)
+        return follow(run, unpacked, _not_read)
 
     @cached_property
     def evidence(self) -> Evidence:
