@@ -1,6 +1,7 @@
 """Scan and snap (arXiv 2305.16380): attention in token-pair logits drops common tokens, then freezes."""
 
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,6 +77,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 SEEDS = 10
 MEDIUM_LAST, MEDIUM_Z, MEDIUM_RATIO = (1, 3, 5, 10), (0.5, 1, 2, 3), (1, 2, 5, 10)
 """Figure 6: query tokens, eta_Z and eta_Y/eta_Z; ten runs of each."""
+MEDIUM_CELLS = tuple(product(MEDIUM_Z, MEDIUM_RATIO))
 
 
 GENERATOR = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique", "common_p", "umin", "umax")
