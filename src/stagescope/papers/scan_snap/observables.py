@@ -15,19 +15,18 @@ from stagescope.memory import require_memory
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import Pairing
+from stagescope.papers.scan_snap.process import Segments
 from stagescope.params import Layout, Params
 from stagescope.runs.run import Run
 
 
 @dataclass(frozen=True)
-class Supports:
+class Supports(Segments):
     """Entry e is a token of class `of[e]`: column `key[e]` of Z, in row `row[e]`, with P(l|n) = `chance[e]`.
 
-    Entries of class n are start[n] to start[n + 1], with ascending columns. `common` says which tokens other classes have too.
+    Columns ascend in each class. `common` says which tokens other classes have too.
     """
 
-    start: np.ndarray
-    of: np.ndarray
     key: np.ndarray
     row: np.ndarray
     chance: np.ndarray
@@ -42,19 +41,7 @@ class Supports:
         order = np.lexsort((key, of))
         chance = np.concatenate([item.probabilities for item in items])[order]
         common = np.isin(np.array(keys)[key[order]], sorted(law.process.common))
-        return cls(start, of, key[order], law.rows["query"][of], chance, common, len(keys))
-
-    @property
-    def classes(self) -> int:
-        return len(self.start) - 1
-
-    def sums(self, values: np.ndarray) -> np.ndarray:
-        """The sum over the tokens of each class (..., classes)."""
-        return np.add.reduceat(values, self.start[:-1], axis=-1)
-
-    def tops(self, values: np.ndarray) -> np.ndarray:
-        """The largest over the tokens of each class (..., classes)."""
-        return np.maximum.reduceat(values, self.start[:-1], axis=-1)
+        return cls(start, key[order], law.rows["query"][of], chance, common, len(keys))
 
     def argtops(self, values: np.ndarray) -> np.ndarray:
         """The entry (classes,) of the first largest of each class; what is not a number is least."""
@@ -64,12 +51,7 @@ class Supports:
 
     def attention(self, scores: np.ndarray) -> np.ndarray:
         """c_{l|n} ~ P(l|n) exp(z_l), entry by entry."""
-        weights = self.chance * np.exp(scores - self.tops(scores)[..., self.of])
-        return weights / self.sums(weights)[..., self.of]
-
-    def features(self, attention: np.ndarray) -> np.ndarray:
-        """f_n = c_n/|c_n|_2, entry by entry."""
-        return attention / np.sqrt(self.sums(attention**2))[..., self.of]
+        return self.attend(self.chance, scores)
 
     def entropy(self, attention: np.ndarray) -> np.ndarray:
         """Entropy in nats of attention, renormalised on the distinct tokens of each class (..., classes)."""
@@ -79,7 +61,7 @@ class Supports:
 
     def dense(self, values: np.ndarray) -> np.ndarray:
         """Entries as matrices (..., classes, keys), 0 where a class has no such token."""
-        out = np.zeros((*values.shape[:-1], self.classes, self.keys), values.dtype)
+        out = np.zeros((*values.shape[:-1], len(self), self.keys), values.dtype)
         out[..., self.of, self.key] = values
         return out
 
@@ -130,7 +112,7 @@ class ClassAttention:
     @property
     def attention(self) -> np.ndarray:
         """c_{l|n} as matrices (frames, classes, keys), made when asked for: they are large where there are many classes."""
-        size = (len(self.c), self.supports.classes, self.supports.keys)
+        size = (len(self.c), len(self.supports), self.supports.keys)
         require_memory("attention of all classes on all tokens", "read `c`, which has the tokens of each class only", *size)
         return self.supports.dense(self.c)
 

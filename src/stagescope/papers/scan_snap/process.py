@@ -5,6 +5,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,38 @@ class SequenceClass(Described):
         if self.query in self.tokens:
             raise ValueError(f"{name}: the query token is also a context token; the query is masked out of the keys")
         return self
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Entries in one row, segment after segment: those of segment n are start[n] to start[n + 1]."""
+
+    start: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @cached_property
+    def of(self) -> np.ndarray:
+        """The segment of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """The sum over each segment (..., segments)."""
+        return np.add.reduceat(values, self.start[:-1], axis=-1)
+
+    def tops(self, values: np.ndarray) -> np.ndarray:
+        """The largest of each segment (..., segments)."""
+        return np.maximum.reduceat(values, self.start[:-1], axis=-1)
+
+    def attend(self, counts: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """N_l exp(z_l) over its sum in each segment, entry by entry."""
+        weights = counts * np.exp(scores - self.tops(scores)[..., self.of])
+        return weights / self.sums(weights)[..., self.of]
+
+    def features(self, attention: np.ndarray) -> np.ndarray:
+        """f_n = c_n/|c_n|_2, entry by entry."""
+        return attention / np.sqrt(self.sums(attention**2))[..., self.of]
 
 
 class SequenceClasses(Process):

@@ -130,10 +130,8 @@ class PairwiseWindows(OfModel, Described, Objective):
     def log_laws(self, params: Params) -> np.ndarray:
         """The logarithm of the predicted law of the outputs on every window (windows, outputs)."""
         start, keys, count, _ = self._columns
-        row, own = self.windows.row, np.asarray(params["Z"][0])[keys]
-        weights = count * np.exp(own - np.maximum.reduceat(own, start[:-1])[row])
-        weights = weights / np.sqrt(np.add.reduceat(weights**2, start[:-1]))[row]
-        logits = np.add.reduceat(weights[:, None] * np.asarray(params["Y"])[keys], start[:-1], axis=0)
+        f = self.windows.features(self.windows.attend(count, np.asarray(params["Z"][0])[keys]))
+        logits = np.add.reduceat(f[:, None] * np.asarray(params["Y"])[keys], start[:-1], axis=0)
         top = logits.max(axis=1, keepdims=True)
         return logits - top - np.log(np.exp(logits - top) @ self.model.multiplicity)[:, None]
 

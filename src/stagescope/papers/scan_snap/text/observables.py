@@ -11,7 +11,7 @@ from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
-from stagescope.papers.scan_snap.text.process import TopicWindows, Windows
+from stagescope.papers.scan_snap.text.process import TopicWindows
 from stagescope.runs.run import Run
 
 Masses = tuple[np.ndarray, np.ndarray]
@@ -114,13 +114,6 @@ def text_attention(run: Run) -> TextAttention:
     return _topics(run, law) if isinstance(law, PairwiseWindows) else _transformer(run, law)
 
 
-def attend(windows: Windows, scores: np.ndarray) -> np.ndarray:
-    """v_l ~ N_l exp(z_l) of every window, entry by entry."""
-    own, first = scores[windows.key], windows.start[:-1]
-    weights = windows.count * np.exp(own - np.maximum.reduceat(own, first)[windows.row])
-    return weights / np.add.reduceat(weights, first)[windows.row]
-
-
 def _entropy(attention: np.ndarray) -> np.ndarray:
     """- v ln v, entry by entry."""
     return -attention * np.log(np.where(attention > 0, attention, 1.0))
@@ -136,7 +129,7 @@ def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     def see(attention: np.ndarray) -> None:
         sums.append([attention[common].sum(), attention[distinct].sum(), _entropy(attention).sum()])
 
-    motion = _motion(run, lambda frame: attend(held, scores[frame]), len(held), see)
+    motion = _motion(run, lambda frame: held.attention(scores[frame]), len(held), see)
     means = np.array(sums).T / len(held)
     return TopicAttention(
         **_shared(run, process.prior_loss, means[2], motion),

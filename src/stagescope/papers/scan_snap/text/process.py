@@ -11,31 +11,27 @@ from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.errors import InputError
 from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.process import Segments
 from stagescope.processes.markov_chain import Process
 
 PartName = Literal["train", "held-out"]
 
 
 @dataclass(frozen=True)
-class Windows:
+class Windows(Segments):
     """Windows as counts over keys. Window i has `key` and `count` from start[i] to start[i + 1] and the class target[i]."""
 
-    start: np.ndarray
     key: np.ndarray
     count: np.ndarray
     target: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.target)
-
-    @property
-    def row(self) -> np.ndarray:
-        """The window of each entry."""
-        return np.repeat(np.arange(len(self)), np.diff(self.start))
+    def attention(self, scores: np.ndarray) -> np.ndarray:
+        """v_l ~ N_l exp(z_l) of every window, entry by entry."""
+        return self.attend(self.count, scores[self.key])
 
     def inside(self, keys: int, classes: int) -> np.ndarray:
         """How many windows of each class hold each key (classes, keys)."""
-        flat = np.bincount(self.target[self.row] * keys + self.key, minlength=classes * keys)
+        flat = np.bincount(self.target[self.of] * keys + self.key, minlength=classes * keys)
         return flat.reshape(classes, keys)
 
 

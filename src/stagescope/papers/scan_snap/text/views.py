@@ -15,7 +15,6 @@ from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransform
 from stagescope.papers.scan_snap.text.observables import (
     TextAttention,
     TopicAttention,
-    attend,
     checkpoints,
     held_out,
     known_windows,
@@ -67,8 +66,8 @@ class _TopicPage:
         """Mean attention of the training windows of each class on each type (frames, K, keys)."""
         process = self.curves.process
         windows, keys, classes = process.part("train"), len(process.keys), len(process.nexts)
-        cell = windows.target[windows.row] * keys + windows.key
-        sums = [np.bincount(cell, attend(windows, score), minlength=classes * keys) for score in self.curves.scores]
+        cell = windows.target[windows.of] * keys + windows.key
+        sums = [np.bincount(cell, windows.attention(score), minlength=classes * keys) for score in self.curves.scores]
         size = np.bincount(windows.target, minlength=classes)
         return np.array(sums).reshape(-1, classes, keys) / size[:, None]
 
