@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator
 
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
@@ -249,8 +250,6 @@ def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
     axis.axhline(LIMITS.small, color=GREY, lw=0.9, ls="--")
     axis.text(x, LIMITS.small, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
     axis.set(yscale="log", ylabel=f"total variation per {LIMITS.interval} steps")
-    low, high = axis.get_ylim()
-    ticks = [tick for decade in (0.001, 0.01, 0.1, 1.0) for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]
-    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter("{x:g}")
     axis.minorticks_off()
-    axis.set_ylim(low, high)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from stagescope.memory import require_memory
 from stagescope.papers.rebuild import rebuilt
@@ -57,7 +58,7 @@ class Supports(Segments):
         """Entropy in nats of attention, renormalised on the distinct tokens of each class (..., classes)."""
         own = np.where(self.common, 0.0, attention)
         share = own / self.sums(own)[..., self.of]
-        return -self.sums(share * np.log(np.where(share > 0, share, 1.0)))
+        return self.sums(entr(share))
 
     def dense(self, values: np.ndarray) -> np.ndarray:
         """Entries as matrices (..., classes, keys), 0 where a class has no such token."""

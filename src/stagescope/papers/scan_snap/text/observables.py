@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.papers.rebuild import rebuilt
@@ -114,11 +115,6 @@ def text_attention(run: Run) -> TextAttention:
     return _topics(run, law) if isinstance(law, PairwiseWindows) else _transformer(run, law)
 
 
-def _entropy(attention: np.ndarray) -> np.ndarray:
-    """- v ln v, entry by entry."""
-    return -attention * np.log(np.where(attention > 0, attention, 1.0))
-
-
 def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     process = law.process
     held = process.part("held-out")
@@ -127,7 +123,7 @@ def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     sums: list[list[float]] = []
 
     def see(attention: np.ndarray) -> None:
-        sums.append([attention[common].sum(), attention[distinct].sum(), _entropy(attention).sum()])
+        sums.append([attention[common].sum(), attention[distinct].sum(), entr(attention).sum()])
 
     motion = _motion(run, lambda frame: held.attention(scores[frame]), len(held), see)
     means = np.array(sums).T / len(held)
@@ -148,7 +144,7 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     entropy: list[float] = []
 
     def see(attention: np.ndarray) -> None:
-        entropy.append(float(_entropy(attention).sum(axis=2).mean()))
+        entropy.append(float(entr(attention).sum(axis=2).mean()))
 
     motion = _motion(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows, see)
     shared = _shared(run, law.process.unigram_loss(), np.array(entropy), motion)

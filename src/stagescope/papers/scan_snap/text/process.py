@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 from pydantic import Field, model_validator
+from scipy.special import entr, rel_entr
 
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.vocabulary import UNKNOWN
@@ -151,7 +152,7 @@ class TopicWindows(Process):
     @cached_property
     def prior_loss(self) -> float:
         """The least loss without the window: the entropy of the classes."""
-        return float(-np.sum(self.prior * np.log(self.prior)))
+        return float(entr(self.prior).sum())
 
     def floor(self) -> float:
         """Zero: no better bound is known for a text."""
@@ -160,9 +161,7 @@ class TopicWindows(Process):
 
 def divergence(inside: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """sum_n p_n log(p_n/prior_n) of each column of counts (K, keys), p its shares; nats."""
-    law = inside / inside.sum(axis=0)
-    ratio = np.where(law > 0, law, 1.0) / prior[:, None]
-    return np.sum(law * np.log(np.where(law > 0, ratio, 1.0)), axis=0)
+    return rel_entr(inside / inside.sum(axis=0), prior[:, None]).sum(axis=0)
 
 
 def topic_windows(
@@ -238,12 +237,8 @@ def _information(inside: np.ndarray, total: np.ndarray, own: np.ndarray, windows
     """sum_l (G_l - 1)/2n of each candidate (rows), with G_l of the table: type l in the window or not, candidate next or not."""
     size = own[:, None].astype(float)
     share, rest = total / windows, windows - size
-
-    def term(seen: np.ndarray, expected: np.ndarray) -> np.ndarray:
-        return np.where(seen > 0, seen * np.log(np.where(seen > 0, seen, 1.0) / np.where(expected > 0, expected, 1.0)), 0.0)
-
-    half = term(inside, size * share) + term(size - inside, size * (1 - share))
-    half += term(total - inside, rest * share) + term(rest - total + inside, rest * (1 - share))
+    half = rel_entr(inside, size * share) + rel_entr(size - inside, size * (1 - share))
+    half += rel_entr(total - inside, rest * share) + rel_entr(rest - total + inside, rest * (1 - share))
     return np.sum(half - 0.5, axis=1) / own
 
 
