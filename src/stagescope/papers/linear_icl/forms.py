@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
+from scipy.special import expit, logit
 
 from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.process import RegressionTask
@@ -48,12 +49,7 @@ def opening_rate(task: RegressionTask, held: Iterable[int], direction: int) -> f
 
 def course(u: np.ndarray | float) -> np.ndarray:
     """f(u): lambda^2 v_inf (t - t_0) = f(u) - f(u_0) along v' = lambda^2 v^2 - lambda^3 a v^5, u = v/v_inf [LIN:scalar]."""
-    u = np.asarray(u, dtype=float)
-    return -1 / u - np.log1p(-u) / 3 + _bent(u)
-
-
-def _bent(u: np.ndarray) -> np.ndarray:
-    return np.log1p(u + u**2) / 6 - np.arctan((2 * u + 1) / np.sqrt(3)) / np.sqrt(3)
+    return _course_of_logit(logit(u))
 
 
 def course_inverse(value: np.ndarray | float) -> np.ndarray:
@@ -64,12 +60,13 @@ def course_inverse(value: np.ndarray | float) -> np.ndarray:
         middle = (low + high) / 2
         later = _course_of_logit(middle) > value
         low, high = np.where(later, low, middle), np.where(later, middle, high)
-    return 1 / (1 + np.exp(-(low + high) / 2))
+    return expit((low + high) / 2)
 
 
 def _course_of_logit(x: np.ndarray) -> np.ndarray:
     """f at u = 1/(1 + e^-x), where 1 - u may be too small to be a difference."""
-    return -(1 + np.exp(-x)) + np.logaddexp(0.0, x) / 3 + _bent(1 / (1 + np.exp(-x)))
+    u = expit(x)
+    return -1 / u + np.logaddexp(0.0, x) / 3 + np.log1p(u + u**2) / 6 - np.arctan((2 * u + 1) / np.sqrt(3)) / np.sqrt(3)
 
 
 def pace(task: RegressionTask, direction: int) -> float:
@@ -88,16 +85,15 @@ def joint_drop(task: RegressionTask, direction: int, waits: np.ndarray) -> float
     With u = v/v_inf and p the pace of the drop each moves by u_h' = p u_h^2 (1 - sum u^3). On the clock ds = (1 - sum u^3) dt
     that is u_h = 1/(p (T_h - s)). The first head alone gives T_1 + `delay`.
     """
+    from scipy.optimize import brentq
+
     later = pace(task, direction) * (waits - waits.min())
 
     def learned(y: np.ndarray) -> np.ndarray:
         """sum u^3 where the first head is at y."""
         return np.sum((y / (1 + np.multiply.outer(later, y))) ** 3, axis=0)
 
-    low, high = 0.0, HALF_U
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if learned(np.array(middle)) > HALF else (middle, high)
+    high = brentq(lambda y: learned(y) - HALF, 0.0, HALF_U, xtol=1e-15)
     nodes, weights = np.polynomial.legendre.leggauss(40)
     y = high / 2 * (nodes + 1)
     grown = learned(y)
