@@ -16,7 +16,7 @@ from stagescope.papers.linear_icl.study import LinearOptions
 from stagescope.papers.published import published
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
-from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, rounded
+from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, coloured, rounded, subplots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -124,13 +124,6 @@ def heads(progress: Progress) -> Numbers:
     }
 
 
-def _subplots(*grid: int, **options: Any) -> Any:
-    """Matplotlib is imported when a figure is drawn, not when figures are listed."""
-    from matplotlib import pyplot
-
-    return pyplot.subplots(*grid, layout="constrained", **options)
-
-
 def _levels(axis, levels, names=None) -> None:  # noqa: ANN001 (axes and numbers)
     for m, level in enumerate(levels):
         axis.axhline(level, color=GREY, lw=0.7, zorder=0)
@@ -138,7 +131,7 @@ def _levels(axis, levels, names=None) -> None:  # noqa: ANN001 (axes and numbers
 
 
 def draw_abrupt(numbers: Numbers) -> "Drawing":
-    drawing, axis = _subplots(figsize=(5.6, 3.3))
+    drawing, axis = subplots(figsize=(5.6, 3.3))
     curve, known = numbers["curve"], numbers["published"]
     axis.plot(curve["step"], curve["loss"], color=COLORS[0], label="flow of all sequences")
     _levels(axis, numbers["levels"], (0, 4))
@@ -156,8 +149,8 @@ def draw_abrupt(numbers: Numbers) -> "Drawing":
 
 
 def draw_separate(numbers: Numbers) -> "Drawing":
-    drawing, axis = _subplots(figsize=(6.4, 3.4))
-    for color, run in zip(COLORS, numbers["runs"], strict=False):
+    drawing, axis = subplots(figsize=(6.4, 3.4))
+    for color, run in coloured(numbers["runs"]):
         axis.plot(run["step"], run["loss"], color=color, lw=1.2)
     for m, (low, high) in enumerate(numbers["published"]):
         middle = (numbers["levels"][m] + numbers["levels"][m + 1]) / 2
@@ -172,7 +165,7 @@ def draw_separate(numbers: Numbers) -> "Drawing":
 
 def draw_low_rank(numbers: Numbers) -> "Drawing":
     panels = numbers["panels"]
-    drawing, axes = _subplots(1, len(panels), figsize=(11, 3), sharey=True)
+    drawing, axes = subplots(1, len(panels), figsize=(11, 3), sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
         axis.plot(panel["step"], panel["loss"], color=COLORS[0])
         for m, level in enumerate(numbers["levels"]):
@@ -186,9 +179,9 @@ def draw_low_rank(numbers: Numbers) -> "Drawing":
 
 def draw_heads(numbers: Numbers) -> "Drawing":
     maps = numbers["maps"]
-    drawing, axes = _subplots(1, 1 + len(maps), figsize=(11, 2.9), width_ratios=[2.2, *[1] * len(maps)])
+    drawing, axes = subplots(1, 1 + len(maps), figsize=(11, 2.9), width_ratios=[2.2, *[1] * len(maps)])
     values = np.array(numbers["v"])
-    for color, head in zip(COLORS, values.T, strict=False):
+    for color, head in coloured(values.T):
         axes[0].plot(numbers["t"], head, color=color)
     for when in numbers["drops"]:
         axes[0].axvline(when, color=GREY, lw=0.6)
