@@ -398,6 +398,24 @@ class ByKernel(Objective):
         return Field.flat(self.field(), layout, rates) if self.kernel is None else self.kernel.flat(layout, rates)
 
 
+class OnBatches(Objective):
+    """An objective whose steps see batches; its recorded loss, its gradient and its field are those of `limit`."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> ByKernel:
+        """The same problem over all data."""
+
+    def value(self, params: Params) -> float:
+        return self.limit.value(params)
+
+    def grad(self, params: Params) -> dict[str, np.ndarray]:
+        return self.limit.grad(params)
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        return self.limit.flat(layout, rates)
+
+
 def flat_field(kernel: Callable[[Params], Found], layout: Layout, rates: Mapping[str, float]) -> FlatField:
     """The velocity -rate_b grad_b L, and the loss that comes with it."""
     where = layout.slices()

@@ -1,6 +1,5 @@
 """Losses of linear attention on in-context regression: exact, D x D arithmetic [LIN:loss], or on fresh batches [LIN:sampled]."""
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -8,7 +7,16 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import ByKernel, FlatField, GradientField, Kernel, Objective, OfModel, StepGradient, flat_gradient
+from stagescope.fields.field import (
+    ByKernel,
+    GradientField,
+    Kernel,
+    Objective,
+    OfModel,
+    OnBatches,
+    StepGradient,
+    flat_gradient,
+)
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
@@ -93,7 +101,7 @@ def draw_sequences(task: RegressionTask, random: Random, count: int) -> dict[str
     return {"beta": beta, "query": query, "answer": np.einsum("sd,sd->s", weights, query)}
 
 
-class LinearSampled(LinearLoss):
+class LinearSampled(LinearLoss, OnBatches):
     """Mean of (y_q - yhat)^2 over `batch` new sequences at every step [LIN:sampled].
 
     `value` and `grad`, and so the recorded loss, are those of all sequences. `length` replaces the lengths of the task.
@@ -115,7 +123,7 @@ class LinearSampled(LinearLoss):
         return RegressionTask(eigenvalues=self.process.eigenvalues, contexts=(self.length,))
 
     @property
-    def population(self) -> LinearPopulation:
+    def limit(self) -> LinearPopulation:
         """The loss of all sequences."""
         return LinearPopulation(model=self.model, process=self.task)
 
@@ -131,16 +139,6 @@ class LinearSampled(LinearLoss):
 
         seen = jnp.einsum("si,ij,sj->s", data["beta"], attention_map(params, self.model.merged), data["query"])
         return jnp.mean((data["answer"] - seen) ** 2)
-
-    def value(self, params: Params) -> float:
-        return self.population.value(params)
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self.population.grad(params)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        """The field of all sequences, for what is recorded."""
-        return self.population.flat(layout, rates)
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """Half of the gradient that a step sees: the push G of its batch in place of the mean one [LIN:flow]."""

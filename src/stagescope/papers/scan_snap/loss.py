@@ -9,11 +9,11 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import ByKernel, Field, FlatField, Kernel, Objective, OfModel
+from stagescope.fields.field import ByKernel, Field, FlatField, Kernel, OfModel, OnBatches
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention, features
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import Layout, Params
+from stagescope.params import Layout
 from stagescope.spec import Described, Seed
 
 
@@ -173,7 +173,7 @@ Steps = Callable[[np.ndarray, np.ndarray, int, int], int]
 """(parameters, momentum buffer, first step, how many) -> steps that stayed finite; both vectors are changed in place."""
 
 
-class PairwiseSampled(Pairing, Objective):
+class PairwiseSampled(Pairing, OnBatches):
     """Mean cross-entropy of `batch` contexts of `length` tokens, drawn anew every step from (seed, step) [SnS:model].
 
     `value` and `grad`, and so the recorded loss, are those of the long-sequence limit [SnS:lemma-2]: exact and without
@@ -214,15 +214,6 @@ class PairwiseSampled(Pairing, Objective):
     def limit(self) -> PairwisePopulation:
         """The same problem at infinite length."""
         return PairwisePopulation(model=self.model, process=self.process)
-
-    def value(self, params: Params) -> float:
-        return self.limit.value(params)
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self.limit.grad(params)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        return self.limit.flat(layout, rates)
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, on a batch: counts (B, widest) over the support of each sample's class."""
