@@ -36,20 +36,21 @@ class Class:
     law: np.ndarray
     weights: np.ndarray
 
+    def logs(self, parts: np.ndarray) -> np.ndarray:
+        return log_softmax(np.tensordot(parts, self.features, axes=1))
+
     def loss(self, parts: np.ndarray) -> float:
-        logs = log_softmax(np.tensordot(parts, self.features, axes=1))
-        return float(-np.sum(self.weights[:, None] * self.law * logs))
+        return float(-np.sum(self.weights[:, None] * self.law * self.logs(parts)))
 
     def slope(self, parts: np.ndarray) -> np.ndarray:
         """-dL/d(a, b)."""
-        p = np.exp(log_softmax(np.tensordot(parts, self.features, axes=1)))
-        return np.einsum("n,fnk,nk->f", self.weights, self.features, self.law - p)
+        return np.einsum("n,fnk,nk->f", self.weights, self.features, self.law - np.exp(self.logs(parts)))
 
     def least(self) -> tuple[float, np.ndarray]:
         """The least loss and where it is."""
         parts = np.zeros(2)
         for _ in range(LIMITS.newton):
-            p = np.exp(log_softmax(np.tensordot(parts, self.features, axes=1)))
+            p = np.exp(self.logs(parts))
             centred = self.features - np.sum(self.features * p, axis=2, keepdims=True)
             curve = np.einsum("n,fnk,gnk,nk->fg", self.weights, centred, centred, p, optimize=True)
             slope = self.slope(parts)
@@ -156,9 +157,9 @@ def second_chi_squares(prior: ChainPrior, lags: int) -> np.ndarray:
     return np.array(found)
 
 
-def effective_lags(v: np.ndarray, lag: int = 1) -> float:
-    """sum_d e^{v_d} / e^{v_lag}: the lags that the one which wins competes with; their number for an even start."""
-    return float(np.exp(v - v[lag]).sum())
+def effective_lags(v: np.ndarray) -> float:
+    """sum_d e^{v_d} / e^{v_1}: the lags that lag 1 competes with; their number for an even start."""
+    return float(np.exp(v - v[1]).sum())
 
 
 def two_step(gains: np.ndarray, v: np.ndarray, rho: float) -> float:
@@ -198,8 +199,7 @@ class Plateau:
     def pull(self) -> np.ndarray:
         """G_d: what attention on lag d would take off the loss, for a match of one."""
         held, k = self.held, self.law.model.tokens
-        wrong = held.law - np.exp(log_softmax(np.tensordot(self.least[1], held.features, axes=1)))
-        weighted = (held.weights[:, None] * wrong).reshape(-1, k, k)
+        weighted = (held.weights[:, None] * (held.law - np.exp(held.logs(self.least[1])))).reshape(-1, k, k)
         return np.einsum("cij,dcij->d", weighted, self.law.tables["powers"], optimize=True)
 
     @cached_property
@@ -217,11 +217,6 @@ class Plateau:
         """t_2 = D / (rho b* gamma_1); NaN where lag 1 does not lead."""
         product = rho * self.match * self.lead
         return effective_lags(self.v) / product if product > 0 else np.nan
-
-    def drift(self, rho: float) -> float:
-        """|F| at the class optimum with the rate rho of v: only the scores of the lags move, each by O(1/D)."""
-        attention = softmax(self.v)
-        return float(rho * abs(self.match) * np.linalg.norm(attention * (self.pull - attention @ self.pull)))
 
     def grown(self, until: float) -> float:
         """t_b: when b first has nine tenths of b* with the attention of the start held; infinite if not before `until`."""

@@ -12,10 +12,12 @@ from scipy.special import wrightomega
 def logit_gap(t: np.ndarray | float, outputs: int, classes: int, rate_y: float) -> np.ndarray:
     """x(t) from e^x + (M-1) x = R, R = M eta_Y t / K + 1 [SnS:theorem-1].
 
-    With w = e^x/(M-1) it is w + ln w = R/(M-1) - ln(M-1), which Wright's omega solves, and x = R/(M-1) - w.
+    With w = e^x/(M-1) it is w + ln w = R/(M-1) - ln(M-1), which Wright's omega solves. Then x is R/(M-1) - w, and ln((M-1) w):
+    of these the one that is exact to rounding.
     """
     share = (outputs * rate_y * np.asarray(t, dtype=float) / classes + 1.0) / (outputs - 1)
-    return share - wrightomega(share - math.log(outputs - 1))
+    w = wrightomega(share - math.log(outputs - 1))
+    return np.where((outputs - 1) * w > math.e, np.log((outputs - 1) * w), share - w)
 
 
 def gamma(t: np.ndarray | float, outputs: int, classes: int, rate_y: float) -> np.ndarray:
