@@ -43,7 +43,8 @@ def fresh(*words: object, times: int = 3) -> float:
 def judged(run: ss.Run) -> object:
     """The claims of version 0.1.0 on a run: without those that came later, and without the path they follow."""
     read = ss.reading(run)
-    evidence = replace(read.evidence, predict=None)
+    evidence = replace(read.evidence)
+    vars(evidence)["predicted"] = None, "the path is left out"
     return [claim.judge(read.run, evidence) for claim in read.kind.claims() if claim.tag.removeprefix("FD:") not in LATER]  # pyright: ignore
 
 

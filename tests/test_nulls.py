@@ -16,7 +16,7 @@ from validation.nulls.falsified import FALSIFIED, falsified
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "validation" / "nulls").glob("*.py"))
-INSIDE = {"reading", "Reading", "reading_cache", "vars", "setattr", "__dict__", "_recent"}
+INSIDE = {"reading", "Reading", "vars", "setattr", "__dict__"}
 """Names by which a reading, or what it keeps, is reached."""
 
 

@@ -7,9 +7,9 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.levels import plateaus, transitions
-from stagescope.papers.incremental.evidence import companions
 from stagescope.papers.incremental.figures_numbers import tolerance, value
 from stagescope.papers.incremental.observables import lag_curves
+from stagescope.papers.incremental.reading import IncrementalReading
 from stagescope.papers.incremental.stages import HEADS
 from stagescope.spec import build
 
@@ -85,10 +85,9 @@ def _controls():
 
 def _ratios(run: ss.Run, loss: np.ndarray, levels: np.ndarray) -> list[float]:
     """t_j of a run over those of the flow from the same logits, where both have them."""
-    make = companions(run).flow
-    if make is None:
-        raise RuntimeError("this run has no flow to compare with")
-    mine, its = transitions(run.time, loss, levels), make(2 * float(run.time[-1])).times
+    found = ss.reading(run)
+    assert isinstance(found, IncrementalReading)
+    mine, its = transitions(run.time, loss, levels), found.regression_flow(2 * float(run.time[-1])).times
     return [a / b for a, b in zip(mine, its, strict=True) if a is not None and b is not None]
 
 

@@ -74,3 +74,8 @@ def key(seed: int, *purpose: str | int) -> np.random.Generator:
     words = "/".join(str(part) for part in purpose).encode()
     stream = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little")
     return np.random.Generator(np.random.Philox(key=[int(seed), stream]))
+
+
+def root_mean_square(params: Params) -> float:
+    """Of all entries of all blocks."""
+    return float(np.sqrt(np.mean(np.concatenate([np.ravel(block) for block in params.values()]) ** 2)))

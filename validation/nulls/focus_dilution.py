@@ -16,13 +16,13 @@ from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import StagescopeError
-from stagescope.papers.focus_dilution.evidence import initial_rms
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, stall_boundary
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, passes
+from stagescope.params import root_mean_square
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
 
@@ -162,7 +162,7 @@ def _stretched(seed: int) -> Run:
 def _other_start(seed: int) -> Run:
     """The first frame is three times as large, or a third: what it predicts comes too early or late, by ln 3 over each rate."""
     run = setting(seed, lazy_chain).run()
-    factor = float(np.random.default_rng([seed, 4]).choice([3.0, 1 / 3])) if initial_rms(run) < 3e-4 else 1 / 3
+    factor = float(np.random.default_rng([seed, 4]).choice([3.0, 1 / 3])) if root_mean_square(run.at(0)) < 3e-4 else 1 / 3
     first = {name: np.concatenate([factor * run.params[name][:1], run.params[name][1:]]) for name in run.params}
     return replace(run, params=first, memo={})
 

@@ -229,8 +229,8 @@ class Claim:
             calibrated=bool(self.nulls),
             error=error,
             rules=self.rules,
-            in_regime=regime.holds and regime.applies,
-            cost=self.cost if regime.holds and regime.applies and found is not None else "",
+            in_regime=regime.holds,
+            cost=self.cost if regime.holds and found is not None else "",
             **{name: getattr(found, name, None) for name in names},
         )
 

@@ -87,13 +87,23 @@ class Regime:
 
     def __post_init__(self) -> None:
         _check_text("sentence of a Regime", self.sentence)
-        object.__setattr__(self, "holds", _truth(self.holds))
+        object.__setattr__(self, "holds", _truth(self.holds) and self.applies)
 
 
-def regime_of(*conditions: tuple[bool, str], holds: str) -> Regime:
+Condition = tuple[bool, str]
+"""Whether it holds, and what to say where it does not."""
+
+
+def regime_of(*conditions: Condition, holds: str) -> Regime:
     """In regime if every condition holds; otherwise the sentence names those that fail."""
     failed = [sentence for good, sentence in conditions if not good]
     return Regime(not failed, "; ".join(failed) or holds)
+
+
+def narrowed(base: Regime, *conditions: Condition) -> Regime:
+    """A regime under further conditions: where it holds, the first of them that fails is its sentence."""
+    failed = [sentence for good, sentence in conditions if not good]
+    return Regime(False, failed[0]) if base.holds and failed else base
 
 
 def not_applicable(sentence: str) -> Regime:

@@ -26,7 +26,6 @@ from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.markup import block, note
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.predicting import predicted
-from stagescope.papers.reading_cache import Companions, Verdicts, ending, keep, keep_objective, known, only_objective
 from stagescope.papers.rebuild import after_fork, ended, field_of, forked, replay_of
 from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.progress import progress_for
@@ -35,6 +34,8 @@ from stagescope.readings.replay import Replay, ReplayTest
 from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
+from stagescope.spec import build, canonical
+from stagescope.threads import one_blas_thread
 from stagescope.views.any_run import any_views, derived
 from stagescope.views.view import Explained, Maker, any_explained
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 
 Made = TypeVar("Made")
+KEPT = 4
+"""Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
 _SHARED = ("curves", "field", "law", "replay_test", "_replay", "_companions", "_predicted")
 """Parts of a reading that do not depend on how the run ended."""
 
@@ -65,8 +68,8 @@ class Reading:
 
     def __init__(self, run: Run, kind: Kind | None = None, what: Objective | Field | None = None) -> None:
         self.run, self.kind, self.what = run, kind, what
-        self._companions = Companions()
-        self._verdicts = Verdicts()
+        self._companions: dict[bytes, Any] = {}
+        self._verdicts: dict[int, tuple[Claim, Verdict]] = {}
 
     @cached_property
     def field(self) -> Field:
@@ -76,6 +79,11 @@ class Reading:
     def law(self) -> Any:
         """The objective that the run descends, or the field where it is no gradient."""
         return self.field.objective or self.field
+
+    @cached_property
+    def dynamics(self) -> Any:
+        """How the run moves, built again from the spec."""
+        return build(self.run.spec["dynamics"])
 
     @property
     def replays(self) -> bool:
@@ -207,8 +215,8 @@ class Reading:
     @cached_property
     @kept_answer("check --elsewhere")
     def decided_ledger(self) -> Ledger:
-        """The same, with the verdicts of runs beside this one where it cannot decide."""
-        return self.with_elsewhere(self._judged())
+        """The same, with the verdicts of companion runs where this one cannot decide."""
+        return self.decide_by_companion_runs(self._judged())
 
     def _judged(self) -> Ledger:
         claims = () if self.kind is None else self.kind.claims()
@@ -258,15 +266,26 @@ class Reading:
         verdicts, notes = ((), ()) if written is None else (written.verdicts, written.notes)
         found = Ledger(self.run.status, self.run.clock, (*verdicts, *self.judge(own)), notes)
         with keeping(self.run):
-            return self.with_elsewhere(found) if elsewhere else found
+            return self.decide_by_companion_runs(found) if elsewhere else found
 
-    def with_elsewhere(self, ledger: Ledger) -> Ledger:
-        """A ledger in which claims that this run cannot decide have the verdict of a run beside it that can."""
+    def decide_by_companion_runs(self, ledger: Ledger) -> Ledger:
+        """A ledger in which claims that this run cannot decide have the verdict of a run with the options that they name."""
         with progress_for(self.progress) as bar:
             rows = bar.each(ledger.verdicts, "beside", "claims")
-            return replace(ledger, verdicts=tuple(self._verdicts.elsewhere(row, self) for row in rows))
+            return replace(ledger, verdicts=tuple(map(self._decided, rows)))
 
-    def beside(self, changes: dict[str, Any]) -> "Reading":
+    def _decided(self, row: Verdict) -> Verdict:
+        """A verdict with that of the companion run that decides it, where the claim names one."""
+        claim = next((claim for claim, _ in self._verdicts.values() if claim.tag == row.tag), None)
+        if row.elsewhere is None or claim is None:  # or another kind of evidence decided the row
+            return row
+        try:
+            found = self.companion(self.rerun_with, dict(row.elsewhere.options)).judge([claim]).verdicts[0]
+        except Exception as error:  # a run with other options may fail in any way; this one's ledger stands
+            found = claim.without_evidence(error)
+        return replace(row, elsewhere=replace(row.elsewhere, verdict=found))
+
+    def rerun_with(self, changes: dict[str, Any]) -> "Reading":
         """The reading of a run of the same study and seed with some options changed."""
         run = self.run
         if run.study is None or run.config is None:
@@ -283,8 +302,21 @@ class Reading:
         Where code that computes the evidence has a mistake, all of them are inconclusive, and their rows say why. An error of
         Stagescope's own, such as a text that cannot be found, names a remedy and is raised.
         """
+        claims, known = tuple(claims), self._verdicts
+        new = [claim for claim in claims if id(claim) not in known]
         with keeping(self.run):
-            return Ledger(self.run.status, self.run.clock, self._verdicts.of(tuple(claims), self))
+            evidence = None
+            try:
+                evidence = self.evidence if new else None
+            except StagescopeError:
+                raise
+            except (Exception, SystemExit) as error:
+                known |= {id(claim): (claim, claim.without_evidence(error)) for claim in new}
+            with one_blas_thread(), progress_for(self.progress) as bar:  # matrices are small: more threads only cost
+                for claim in bar.each(new, "claims", "claims"):
+                    if id(claim) not in known:
+                        known[id(claim)] = claim, claim.judge(self.run, evidence)
+        return Ledger(self.run.status, self.run.clock, tuple(known[id(claim)][1] for claim in claims))
 
     @property
     def prediction(self) -> SaddlePath | None:
@@ -374,14 +406,29 @@ class Reading:
             self.progress = before
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
-        """What `make(*arguments)` gives, such as a run beside this one; made once. See `Companions`."""
-        with keeping(self.run):
-            return self._companions.get(make, *arguments)
+        """What `make(*arguments)` gives, such as a run from a smaller start; made once for the same function and arguments.
 
-    def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made | StagescopeError]:
-        """What `make(value)` gives for each value, each made once: the runs of a claim over several, or their errors."""
-        with keeping(self.run):
-            return self._companions.each(make, values)
+        `make` is a function or method with a name; the arguments are texts, finite numbers, or lists or dictionaries of them.
+        A failure is remembered too, and raised again. A claim states the cost of its companions in `Claim.cost`.
+        """
+        made, key = self._companions, _companion_key(make, arguments)
+        if key not in made:
+            try:
+                with keeping(self.run):
+                    made[key] = make(*arguments)
+            except StagescopeError as error:
+                made[key] = error
+        if isinstance(made[key], StagescopeError):
+            raise made[key]
+        return made[key]
+
+    def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made]:
+        """The same for each value, for a claim over several runs; those that could not be made are left out."""
+        made = []
+        for value in values:
+            with suppress(StagescopeError):
+                made.append(self.companion(make, value))
+        return made
 
     def adopt(self, other: "Reading") -> None:
         """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""
@@ -410,8 +457,9 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     """The reading of a run: curves, stages, ladder, ledger and views, each computed when first used, and once.
 
     `stages`, `check`, `saddle_ladder`, `report` and sweeps all use it. It is the same object each time, also for a copy of the
-    run by `dataclasses.replace`, and for a small run of a paper that is opened again. A copy with other arrays has a reading
-    of its own; a copy that ended otherwise has one that shares the curves and the companion runs.
+    run by `dataclasses.replace`. A copy with other arrays has a reading of its own; a copy that ended otherwise has one that
+    shares the curves and the companion runs. A stored run that is opened again has another reading, which takes its answers
+    and integrations from the cache of the user.
 
     Args:
         run: any run, or the folder of one.
@@ -428,20 +476,49 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     run = load(run) if isinstance(run, str | Path) else run
     if not isinstance(run, Run):
         raise InputError(f"expected a run or its folder, got {type(run).__name__}")
-    what = only_objective(run) if what is None else what
-    alike = known(run, what)
-    found = next((each for each in alike if ending(each.run) == ending(run)), None)
-    if found is None:
-        if what is not None:
-            field_of(run.spec, what)  # refuses an objective that the run does not move
-        kind = kind_of(run.type)
-        found = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
-        found.kind = kind
-        keep_objective(run, what)
-        if alike and type(alike[0]) is type(found):
-            found.adopt(alike[0])
-    keep(found, run)
+    objectives = run.memo.setdefault("objectives", [])
+    given = [objective for spec, objective in objectives if spec is run.spec]
+    if what is None and len(given) == 1:  # of two nobody knows which is meant
+        what = given[0]
+    readings: deque[Reading] = run.memo.setdefault("readings", deque(maxlen=KEPT))
+    alike = [known for known in readings if known.what is what and _same_motion(known.run, run)]
+    for known in alike:
+        if _ending(known.run) == _ending(run):
+            return known
+    if what is not None:
+        field_of(run.spec, what)  # refuses an objective that the run does not move
+    kind = kind_of(run.type)
+    found = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
+    found.kind = kind
+    if what is not None and len(given) < 2 and all(objective is not what for objective in given):
+        objectives.append((run.spec, what))
+    if alike and type(alike[0]) is type(found):
+        found.adopt(alike[0])
+    readings.appendleft(found)
     return found
+
+
+def _companion_key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """The name and module of a function with its arguments."""
+    name, module = getattr(make, "__qualname__", None), getattr(make, "__module__", None)
+    if name is None or module is None or name.endswith("<lambda>"):
+        raise InputError(f"a companion is made by a function or method with a name, not by {make!r}; define one with `def`")
+    try:
+        return canonical([module, name, *arguments])
+    except (TypeError, ValueError) as error:
+        wanted = "texts, finite numbers, or lists or dictionaries of them"
+        raise InputError(f"the arguments of the companion {name!r} must be {wanted}: {message(error)}") from None
+
+
+def _same_motion(one: Run, other: Run) -> bool:
+    """Whether two copies of a run have the same arrays, and were made in the same way."""
+    same = all(getattr(one, part) is getattr(other, part) for part in ("params", "series", "spec"))
+    return same and all(getattr(one, part) == getattr(other, part) for part in ("clock", "seed", "study", "config"))
+
+
+def _ending(run: Run) -> tuple[str, str]:
+    """What a ledger says of how a run ended: the reason only where it did not reach its end."""
+    return run.status, "" if run.done else run.reason
 
 
 def stages(run: Run | str | Path) -> Stages:

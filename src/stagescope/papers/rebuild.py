@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.dynamics import SolveFailed
+from stagescope.dynamics.dynamics import Dynamics, SolveFailed
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
@@ -240,6 +240,11 @@ def after_fork(run: Run) -> Run:
     position = run.series["step" if "step" in run.series else "t"]
     later = np.flatnonzero(position > run.spec["dynamics"]["at"])
     return replace(run.only(later), spec={**run.spec, "dynamics": last_motion(run.spec)}) if len(later) else run
+
+
+def companion_run(what: Objective | Field, start: Params, dynamics: Dynamics, **options: Any) -> Run:
+    """A run beside another one, which must reach its end."""
+    return ended(evolve(what, start, dynamics, progress=False, **options))
 
 
 def ended(run: Run, what: str = "the companion run") -> Run:

@@ -4,6 +4,7 @@ Claims of papers on such runs come from their column `watched`; they get this re
 """
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -26,11 +27,8 @@ ATTENTION = "attention"
 SEARCHED = ("loss", "repeat_loss", "embedding_rank")
 """Series that are searched for transitions: the loss of a batch, its gradient and the learning rate have none to find."""
 HOW = "fast changes of curves of heads, decided by likelihood"
-_OWN = (
-    *("heads", "gate", "rates", "moved", "head_events", "curve_events"),
-    *("transitions", "free_stages", "stages", "told_stages", "views"),
-)
-"""Parts that do not depend on a control."""
+_BY_CONTROL = ("evidence", "ledger", "decided_ledger")
+"""Parts that depend on a control."""
 
 
 class WatchedReading(Reading):
@@ -146,9 +144,10 @@ class WatchedReading(Reading):
         for known in kept:
             if known.control is other:
                 return known
-        made = type(self)(self.run, self.kind)
-        vars(made).update({name: value for name, value in vars(self).items() if name in _OWN})
-        made.control, made.progress = other, self.progress
+        made = copy(self)
+        made.control, made._verdicts = other, {}
+        for name in _BY_CONTROL:
+            vars(made).pop(name, None)
         kept.append(made)
         return made
 

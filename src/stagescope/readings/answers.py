@@ -91,8 +91,7 @@ def stored_answer(folder: Path, what: str) -> Any:
 
 def _name_of(run: "Run", what: str) -> str | None:
     """The name of an answer about a run; None where the run was not read from a folder, or may still change."""
-    digests = {(getattr(arrays, "origin", None) or "  ").rsplit(" ", 2)[1] for arrays in (run.params, run.series)}
-    if run.path is None or digests != {_digest(run.path)}:
+    if run.path is None or {getattr(arrays, "origin", None) for arrays in (run.params, run.series)} != {_digest(run.path)}:
         return None
     try:
         return _name(what, json.loads(files.read(run.path, MANIFEST)), {key: getattr(run, key) for key in FACTS})
@@ -162,7 +161,7 @@ def _keep(name: str, value: Any, run: "Run") -> None:
         return
     if run.path is None or re.search(rf"(?<![\w/.-]){re.escape(json.dumps(str(run.path))[1:-1])}(?![\w.-])".encode(), body):
         return
-    if run.params.origin is None or f" {_digest(run.path)} " not in run.params.origin:
+    if run.params.origin != _digest(run.path):
         caches.say(f"{run.path} changed while it was read; this answer is about the run as it was opened, and is not kept")
         return
     caches.keep(name, body)

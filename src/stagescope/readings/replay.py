@@ -12,11 +12,11 @@ storage of numbers explain, and by no more. That is measured, not guessed:
 - From where even that is more than the mean distance of neighbouring frames, errors decide, and a replay decides nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from stagescope.params import Layout, Params, key
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
+Made = TypeVar("Made")
+REPLAYS = 3
+"""A run is replayed at most so often for more frames."""
 LOOSER = 100.0
 """How much less exact the second replay is. BDF of order q with tolerance tau errs by tau^(q/(q+1)), q from 1 to 5: it is off by
 10 to 46 times the error of the run, so that its distance from the first replay bounds what the run may differ by."""
@@ -93,6 +96,33 @@ class ReplayTest:
 def position_of(run: Run) -> np.ndarray:
     """Where the frames of a run are on the axis that its dynamics counts: steps of a descent, times of a flow."""
     return run.series["step" if "step" in run.series else "t"].astype(float)
+
+
+def read_refined(
+    run: Run,
+    replay: Callable[[np.ndarray], Run | None],
+    read: Callable[[Run], Made],
+    pieces_of: Callable[[np.ndarray, Made], np.ndarray],
+) -> Made:
+    """What `read` makes of a run, replayed until no stretch between two frames is to be cut.
+
+    `pieces_of` says from the frames and what was read into how many pieces to cut each stretch. A run that `replay` does not
+    follow, because its law misses a frame, is read as it is.
+    """
+    position, curves = position_of(run), read(run)
+    for _ in range(REPLAYS):
+        pieces = pieces_of(position, curves)
+        cut = pieces > 1
+        stretches = zip(position[:-1][cut], position[1:][cut], pieces[cut], strict=True)
+        wanted = np.concatenate([position, *(np.linspace(start, end, count + 1) for start, end, count in stretches)])
+        wanted = np.unique(np.rint(wanted) if "step" in run.series else wanted)
+        if len(wanted) == len(position):
+            break
+        again = replay(wanted)
+        if again is None:
+            return read(run)
+        position, curves = position_of(again), read(again)
+    return curves
 
 
 def motion(run: Run) -> dict[str, Any]:

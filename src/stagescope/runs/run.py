@@ -38,7 +38,7 @@ def how_to_resume(folder: Path, spec: Spec) -> str:
 
 
 class Arrays(Mapping[str, np.ndarray]):
-    """Recorded arrays by name, time first, read when first used. Of a stored run, those of equal `origin` have equal bytes."""
+    """Recorded arrays by name, time first, read when first used. `origin` is the digest of the manifest of a stored run."""
 
     def __init__(self, names: tuple[str, ...], read: Callable[[str], np.ndarray], origin: str | None = None) -> None:
         self._names, self._read, self.origin = names, read, origin

@@ -111,13 +111,13 @@ def _opened(folder: Path, manifest: Manifest) -> Run:
         raise DamagedRun(f"{problems[0]}; restore the file from a copy, or `stagescope verify {folder}` for all of them")
     params = [name for name in manifest.arrays if name in manifest.spec["blocks"]]
     series = [name for name in manifest.arrays if name not in params]
-    reader, origin = _reader(folder, manifest), f"{folder.resolve()} {files.digest(manifest.text())}"
+    reader, origin = _reader(folder, manifest), files.digest(manifest.text())
     status, reason = manifest.status, manifest.reason
     if status == "running" and not files.locked(folder):
         status, reason = "interrupted", f"nothing is writing it; {how_to_resume(folder, manifest.spec)}"
     return Run(
-        params=Arrays(tuple(params), reader, f"{origin} params"),
-        series=Arrays(tuple(series), reader, f"{origin} series"),
+        params=Arrays(tuple(params), reader, origin),
+        series=Arrays(tuple(series), reader, origin),
         spec=manifest.spec,
         clock=manifest.clock,
         status=status,

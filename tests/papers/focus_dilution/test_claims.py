@@ -12,6 +12,7 @@ from stagescope.papers.focus_dilution import family as forms
 from stagescope.papers.focus_dilution.claims import CLAIMS, Asymmetry
 from stagescope.papers.focus_dilution.claims import LIMITS as ASYMMETRY
 from stagescope.papers.focus_dilution.claims_cycle import _recurrence, _repeated
+from stagescope.papers.focus_dilution.evidence import small_flow
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.ladder import NO_RATE, condensed_start, small_point
 from stagescope.papers.focus_dilution.model import asymmetric_law
@@ -260,7 +261,7 @@ def test_a_claim_out_of_regime_names_the_run_that_decides_it():
     assert row.verdict == "inconclusive"
     assert row.elsewhere is not None
     assert set(row.elsewhere.options) == {"init_scale", "until"}, "only what changes"
-    beside = reading(run).beside(dict(row.elsewhere.options))
+    beside = reading(run).rerun_with(dict(row.elsewhere.options))
     assert {each.tag: each.verdict for each in beside.judge(CLAIMS[:1])} == {"FD:origin": "confirmed"}
 
 
@@ -350,7 +351,7 @@ def test_a_stall_is_not_judged_before_attention_opens():
     assert verdicts(run)["stall"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
     assert evidence.openings["Q1"] is None, "Q1 was not reached"
-    assert evidence.failures() == []
+    assert small_flow(evidence).holds
     assert family.tangential <= NO_RATE
 
 
@@ -365,7 +366,7 @@ def test_where_the_tangential_claim_fails():
     assert found["stall"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
     assert family.tangential > NO_RATE, "unstable inside the rank-one model"
-    assert evidence.failures() == [], "no other assumption fails"
+    assert small_flow(evidence).holds, "no other assumption fails"
     assert run.time[-1] > ASYMMETRY.stalled * evidence.openings["Q1"], "the run is long enough"
     assert evidence.second is not None
     assert found["stall"].measured != found["stall"].predicted
@@ -387,7 +388,7 @@ def test_a_symmetric_point_that_was_not_reached_decides_nothing():
     evidence, family = asymmetry(run)
     assert evidence.openings["Q1"] is None, "Q1 was not reached"
     assert not family.symmetric.of_its_label, "the search ended elsewhere"
-    assert evidence.failures() == [], "no other assumption fails"
+    assert small_flow(evidence).holds, "no other assumption fails"
 
 
 def test_half_the_asymmetry_is_half_the_rate():
@@ -455,4 +456,4 @@ def test_a_uniform_law_grows_nothing():
     assert forms.condensation_rate(evidence.pi) == pytest.approx(0, abs=1e-15), "mu0 = 0"
     assert evidence.visit(0, 0).small.opening is None, "nothing opens at the origin"
     assert found["origin"].measured is None
-    assert len(evidence.failures()) == 1, "the uniform law is the only assumption that fails"
+    assert sum(not good for good, _ in evidence.assumptions) == 1, "the uniform law is the only assumption that fails"

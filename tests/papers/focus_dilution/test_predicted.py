@@ -11,6 +11,7 @@ from stagescope.papers.focus_dilution.claims_cycle import PATH_CLAIMS, room
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS, along_leg, leg_rate
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.reading import reading
+from tests.papers.stand_in import StandIn
 
 CLAIMS = {claim.tag.removeprefix("FD:"): claim for claim in (*PATH_CLAIMS, *SADDLE_CLAIMS)}
 
@@ -32,7 +33,7 @@ def path(evidence):
 
 
 def judged(tag, evidence, path=None):
-    changed = evidence if path is None else replace(evidence, predict=lambda: (path, ""))
+    changed = evidence if path is None else replace(evidence, reading=StandIn(prediction=path, unpredicted=""))
     return CLAIMS[tag].judge(evidence.run, changed)
 
 
@@ -130,7 +131,7 @@ def test_growth_that_is_finite_decides_the_critical_scale(evidence, path):
     curves = evidence.curves
     before = curves.time <= 170
     quiet = TokenCurves(curves.time[before], {name: block[before] for name, block in curves.params.items()}, curves.law)
-    row = judged("critical-scale", replace(evidence, curves=quiet, predict=lambda: (stopped, "")))
+    row = judged("critical-scale", replace(evidence, curves=quiet, reading=StandIn(prediction=stopped, unpredicted="")))
     assert row.verdict == "confirmed"
 
 
@@ -146,10 +147,10 @@ def test_the_leg_decides_where_the_run_has_not_settled(evidence, path):
 def test_a_rate_that_is_false_is_not_confirmed_along_the_leg(evidence, path, factor):
     """The null of stretched time, on the side of the prediction."""
     other = replace(path, rates={kind: factor * rates for kind, rates in path.rates.items()})
-    assert along_leg(replace(evidence, predict=lambda: (other, "")), 1, 1, 0.1).holds is False
+    assert along_leg(replace(evidence, reading=StandIn(prediction=other, unpredicted="")), 1, 1, 0.1).holds is False
 
 
 def test_no_leg_without_a_path_or_an_opening(evidence, path):
-    assert leg_rate(replace(evidence, predict=lambda: (None, "-")), 1, 1) is None
+    assert leg_rate(replace(evidence, reading=StandIn(prediction=None, unpredicted="-")), 1, 1) is None
     assert leg_rate(evidence, 1, 0) is None  # attention opens there
     assert leg_rate(evidence, 3, 2) is None

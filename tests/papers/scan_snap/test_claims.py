@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.papers.scan_snap.claims import promised
-from stagescope.papers.scan_snap.evidence import Evidence, long_modified
+from stagescope.papers.scan_snap.companion_options import long_modified
+from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.study import STUDY
 from tests.papers.judged import Judged

@@ -7,11 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement
+from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, not_applicable, undecided
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second, undecided, unless
+from stagescope.papers.focus_dilution.companion_options import another_flow
+from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second, small_flow
 from stagescope.papers.focus_dilution.family import stall_boundary, symmetric_margin
 from stagescope.papers.focus_dilution.ladder import (
     NO_RATE,
@@ -35,7 +36,7 @@ def _scaled(evidence: Evidence) -> Regime:
     for regime in (opening(0, 0), opening(1, 0), opening(1, 1), reaching_second):
         if not (found := regime(evidence)).holds:
             return found
-    return Regime(True, f"initial rms {evidence.start:.1e}; stays at (0,0), (1,0) and (1,1)")
+    return Regime(True, f"initial rms {evidence.scale:.1e}; stays at (0,0), (1,0) and (1,1)")
 
 
 LABELS, LEGS = ((0, 0), (1, 0), (1, 1)), ("E1", "Q1-E1", "E2-Q1")
@@ -60,12 +61,12 @@ def _eps_law(evidence: Evidence) -> Comparison:
     visits = {label: evidence.visit(*label) for label in LABELS}
     rates = [visit.small.opening.rate for visit in visits.values() if visit is not None and visit.small.opening is not None]
     legs = _legs(evidence)
-    if legs is None or evidence.second is None or evidence.companion is None or len(rates) < 3:
+    if legs is None or evidence.second is None or len(rates) < 3:
         return undecided("E2 was not reached, or nothing opens at one of the saddles", 1.0, DELAY, unit)
     per_decade, found, smaller = np.log(10.0) / np.array(rates), [legs], evidence
     for decades in (1, 2):
         until = float(1.2 * evidence.second + 1.5 * decades * per_decade.sum())
-        smaller = Evidence(evidence.run, evidence.companion(10.0**-decades, until))
+        smaller = Evidence(evidence.run, evidence.companion("from_scaled", 10.0**-decades, until))
         if (legs := _legs(smaller)) is None:
             words = f"from a start {10**decades} times smaller: E2 was not reached"
             return undecided(words, 1.0, DELAY, unit)
@@ -79,7 +80,7 @@ def _eps_law(evidence: Evidence) -> Comparison:
     reason = f"delay per decade of eps over ln 10/rate: {shown}"
     # E2 of the three runs over the size of their starts; predicted from that of the smallest start.
     decades, seconds = np.arange(3), [each.sum() for each in found]
-    at, predicted = evidence.start * 10.0**-decades, seconds[-1] - (2 - decades) * per_decade.sum()
+    at, predicted = evidence.scale * 10.0**-decades, seconds[-1] - (2 - decades) * per_decade.sum()
     over = OverRuns(tuple(at), tuple(seconds), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
     return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit, over_runs=over)
 
@@ -198,13 +199,11 @@ def family_of(evidence: Evidence) -> Asymmetry | None:
 def _family(evidence: Evidence) -> Regime:
     found = family_of(evidence)
     if found is None:
-        return Regime(False, "applies only to lazy chains whose rare tokens are almost equal", applies=False)
-    failed = evidence.failures()
-    if evidence.openings["Q1"] is None:
-        failed.append("Q1 was not reached: the run does not come to (1,1)")
-    elif not found.symmetric.of_its_label:
-        failed.append("no symmetric point (1,1) was found: the search ended elsewhere")
-    return unless(failed, f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
+        return not_applicable("applies only to lazy chains whose rare tokens are almost equal")
+    at = evidence.openings["Q1"] is not None, "Q1 was not reached: the run does not come to (1,1)"
+    if at[0]:
+        at = found.symmetric.of_its_label, "no symmetric point (1,1) was found: the search ended elsewhere"
+    return small_flow(evidence, at, holds=f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
 
 
 def _lifted(evidence: Evidence) -> Regime:
@@ -214,7 +213,7 @@ def _lifted(evidence: Evidence) -> Regime:
     if not found.holds or asymmetry is None:
         return found
     if asymmetry.delta <= LIMITS.equal:
-        return Regime(False, "rare tokens are equal: there is no delta to halve", applies=False)
+        return not_applicable("rare tokens are equal: there is no delta to halve")
     if asymmetry.tangential > NO_RATE:
         return Regime(False, f"{UNSTABLE} (rate {asymmetry.tangential:.3g}): flows leave it before asymmetry does")
     for regime in (reaching_second, opening(1, 1)):
@@ -238,13 +237,13 @@ def _delta_law(evidence: Evidence) -> Comparison:
     enter with these weights and their signs, so that a part of order delta cancels like that of the rates.
     """
     unit, asymmetry, opened, second = "exponent", family_of(evidence), evidence.openings["Q1"], evidence.second
-    if asymmetry is None or opened is None or second is None or evidence.other_law is None:
+    if asymmetry is None or opened is None or second is None:
         return undecided("E2 was not reached", 1.0, LIMITS.exponent, unit)
     rates, doubts = [], []
     for parts in LIMITS.parts:
         until = 1.5 * (opened + parts * (second - opened))
         change = asymmetry.deviation * (1 / parts - 1)
-        at = evidence if parts == 1 else Evidence(evidence.run, evidence.other_law(change, until))
+        at = evidence if parts == 1 else Evidence(evidence.run, evidence.companion("on_other_law", change.tolist(), until))
         visit = at.visit(1, 1)
         if visit is None or visit.rise is None:
             words = f"at delta/{parts} the opening does not rise tenfold while the flow stays at (1,1)"
@@ -272,19 +271,17 @@ def _tangential(evidence: Evidence) -> Comparison:
 def _stalling(evidence: Evidence) -> Regime:
     found = family_of(evidence)
     if found is None or found.delta > LIMITS.equal:
-        return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
-    failed, opened = evidence.failures(), evidence.openings["Q1"]
-    if opened is None:
-        failed.append("Q1 was not reached: without it the claim is empty")
-    elif evidence.curves.time[-1] < LIMITS.stalled * opened:
-        failed.append(f"the run ends before {LIMITS.stalled:g} Q1 = {LIMITS.stalled * opened:.4g}")
-    if found.tangential > NO_RATE:
-        failed.append(f"{UNSTABLE} (rate {found.tangential:.3g})")
-    return unless(failed, "equal rare tokens, symmetric point stable inside the rank-one model")
+        return not_applicable("applies only to lazy chains with equal rare tokens")
+    long, opened = (False, "Q1 was not reached: without it the claim is empty"), evidence.openings["Q1"]
+    if opened is not None:
+        least = LIMITS.stalled * opened
+        long = evidence.time[-1] >= least, f"the run ends before {LIMITS.stalled:g} Q1 = {least:.4g}"
+    stable = found.tangential <= NO_RATE, f"{UNSTABLE} (rate {found.tangential:.3g})"
+    return small_flow(evidence, long, stable, holds="equal rare tokens, symmetric point stable inside the rank-one model")
 
 
 def _stall(evidence: Evidence) -> Comparison:
-    end, second = float(evidence.curves.time[-1]), evidence.second
+    end, second = evidence.end, evidence.second
     shown = "not reached" if second is None else f"{second:.4g}"
     return Comparison("not reached", shown, "exact", second is None, f"E2 {shown} by {evidence.run.clock} = {end:.4g}")
 
@@ -308,13 +305,11 @@ def _equal(evidence: Evidence) -> Regime:
     """Equal rare tokens, and a flow that comes to (1,1)."""
     found = family_of(evidence)
     if found is None or found.delta > LIMITS.equal:
-        return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
-    failed = evidence.failures()
-    if evidence.openings["Q1"] is None:
-        failed.append("Q1 was not reached: the run does not come to (1,1)")
+        return not_applicable("applies only to lazy chains with equal rare tokens")
+    opened = evidence.openings["Q1"] is not None, "Q1 was not reached: the run does not come to (1,1)"
     critical = stall_boundary(float(evidence.pi.max()), len(evidence.pi))
     shown = "none" if critical is None else f"{critical:.4f}"
-    return unless(failed, f"equal rare tokens, Q1 reached; lambda_c = {shown}")
+    return small_flow(evidence, opened, holds=f"equal rare tokens, Q1 reached; lambda_c = {shown}")
 
 
 def _lambda_c(evidence: Evidence) -> Comparison:
@@ -326,8 +321,8 @@ def _lambda_c(evidence: Evidence) -> Comparison:
     # From Q1 to E2 or the end, by how much rare tokens differ along the first direction of W0, over its largest entry. The
     # first direction alone: what opens beside it is no motion inside the rank-one model.
     end = np.inf if evidence.second is None else evidence.second
-    inside = (evidence.curves.time >= opened) & (evidence.curves.time <= end)
-    time = evidence.curves.time[inside]
+    inside = (evidence.time >= opened) & (evidence.time <= end)
+    time = evidence.time[inside]
     if len(time) < 2:
         return undecided("no frame lies between Q1 and E2", predicted, "exact")
     left = np.linalg.svd(evidence.curves.params["W0"][inside], full_matrices=False)[0][:, :, 0]
@@ -357,7 +352,7 @@ CLAIMS = (
         "E2",
         kind="prediction",
         rules=3,
-        elsewhere=beside,
+        elsewhere=another_flow,
         cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",
     ),
     claim(

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.comparison import Comparison, Regime, agreement, not_applicable, undecided
 from stagescope.detect.events import around, first_crossing
 from stagescope.landscape.saddle_path import SaddlePath, plain_time
 from stagescope.papers.focus_dilution.claims_saddles import MARKS, redistribution
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching_second, small_flow, undecided, unless, visited
+from stagescope.papers.focus_dilution.companion_options import another_flow
+from stagescope.papers.focus_dilution.evidence import Evidence, reaching_second, small_flow, visited
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles, row_turns
 
@@ -190,7 +191,7 @@ CYCLE_CLAIMS = (
         "dilution*",
         kind="prediction",
         rules=3,
-        elsewhere=beside,
+        elsewhere=another_flow,
     ),
     claim(
         "FD:stages",
@@ -201,7 +202,7 @@ CYCLE_CLAIMS = (
         "E2",
         kind="pattern",
         rules=2,
-        elsewhere=beside,
+        elsewhere=another_flow,
     ),
     claim(
         "FD:recurrence",
@@ -212,7 +213,7 @@ CYCLE_CLAIMS = (
         "end",
         kind="pattern",
         rules=5,
-        elsewhere=beside,
+        elsewhere=another_flow,
     ),
 )
 
@@ -256,11 +257,11 @@ class Beside:
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Beside | None":
-        path = evidence.predicted[0] if evidence.start <= PATH.largest else None
+        path = evidence.predicted[0] if evidence.scale <= PATH.largest else None
         if path is None:
             return None
         found = {name: when for name, when in evidence.openings.items() if when is not None}
-        return cls(path, found, float(evidence.curves.time[-1]), room(evidence.start))
+        return cls(path, found, evidence.end, room(evidence.scale))
 
     def predicted(self, name: str) -> tuple[float, float, float] | None:
         """Time, low and high; None for an event that is not predicted."""
@@ -302,15 +303,13 @@ def _regime(further: Callable[[Beside], str]) -> Callable[[Evidence], Regime]:
     """A population flow from a start of rms 1e-3 or less that has a path, and what `further` asks: a sentence where it fails."""
 
     def regime(evidence: Evidence) -> Regime:
-        failed = evidence.failures()
-        if not failed and evidence.start > PATH.largest:
-            failed.append(f"initial rms {evidence.start:.1e} is above {PATH.largest:g}, where directions open together")
-        if not failed and evidence.predicted[0] is None:
-            failed.append(evidence.predicted[1])
-        found = None if failed else Beside.of(evidence)
-        if found is not None and (why := further(found)):
-            failed.append(why)
-        return unless(failed, f"flow from a start of rms {evidence.start:.1e}")
+        small = f"initial rms {evidence.scale:.1e} is above {PATH.largest:g}, where directions open together"
+        at = small_flow(evidence)
+        if not at.holds or evidence.scale > PATH.largest:
+            return Regime(False, small) if at.holds else at
+        found = Beside.of(evidence)
+        why = evidence.predicted[1] if found is None else further(found)
+        return Regime(not why, why or f"flow from a start of rms {evidence.scale:.1e}")
 
     return regime
 
@@ -371,7 +370,7 @@ def _times(evidence: Evidence) -> Comparison:
 
 def _time(evidence: Evidence, found: Beside, name: str) -> Comparison:
     measured, (t, low, high) = found.times[name], found.predicted(name) or (0.0, 0.0, 0.0)
-    before, after = around(evidence.curves.time, measured)
+    before, after = around(evidence.time, measured)
     errors: Any = {"predicted_error": (high - low) / 2, "measured_error": (after - before) / 2}
     return agreement(t, measured, found.room * t, f"measured/predicted = {measured / t:.4f}", **errors, unit="t")
 
@@ -391,9 +390,9 @@ def _stops(evidence: Evidence) -> Regime:
     """The path ends above the floor of the loss with events that are absent, and the run is long enough to show it."""
     seen, chain = Beside.of(evidence), evidence.law.process
     if seen is not None and not any(event.absent for event in seen.path.events.values()):
-        return Regime(False, "applies only where the path says of an event that it does not come", applies=False)
+        return not_applicable("applies only where the path says of an event that it does not come")
     if seen is not None and seen.path.legs[-1].loss - chain.floor() <= CYCLE.floor * (chain.unigram_loss() - chain.floor()):
-        return Regime(False, "applies only to paths that end above the floor of the loss", applies=False)
+        return not_applicable("applies only to paths that end above the floor of the loss")
     return _regime(_short)(evidence)
 
 
@@ -419,7 +418,7 @@ def _critical(evidence: Evidence) -> Comparison:
     return Comparison(wanted, shown, "the same events", not said, f"{words}; the path ends: {reason}")
 
 
-_of_path = partial(claim, kind="prediction", elsewhere=beside, cost=COST)
+_of_path = partial(claim, kind="prediction", elsewhere=another_flow, cost=COST)
 PATH_CLAIMS = (
     _of_path(
         "FD:predicted-sequence",

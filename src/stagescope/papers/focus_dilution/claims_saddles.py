@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.comparison import Comparison, Regime, agreement, undecided
 from stagescope.errors import StagescopeError
 from stagescope.landscape.linearise import last_rise, linearise
 from stagescope.papers.focus_dilution import family
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, small_flow, undecided, visited
+from stagescope.papers.focus_dilution.companion_options import another_flow
+from stagescope.papers.focus_dilution.evidence import Evidence, opening, small_flow, visited
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, first_move, passes
 
@@ -229,7 +230,7 @@ def _redistribution_rate(evidence: Evidence) -> Comparison:
         return undecided("the run has no stay at (1,0), or nothing opens there", "-")
     moved = np.abs(redistribution(evidence, visit))
     predicted = 2 * visit.small.opening.rate
-    rises = [last_rise(evidence.curves.time, moved, low, 10 * low) for low in (MARKS[0], 2 * MARKS[0])]
+    rises = [last_rise(evidence.time, moved, low, 10 * low) for low in (MARKS[0], 2 * MARKS[0])]
     if rises[0] is None or rises[1] is None:
         words = f"D does not rise from {MARKS[0]} to {20 * MARKS[0]:.2g}"
         return undecided(words, predicted, TOLERANCES.rate * predicted, "1/t")
@@ -313,13 +314,13 @@ def _condensation_direction(evidence: Evidence) -> Comparison:
     when = evidence.openings["E1"]
     if when is None:
         return undecided("E1 was not reached", 1.0, FIRST.cosine, "cosine")
-    frame = min(int(np.searchsorted(evidence.curves.time, when)), len(evidence.curves.time) - 1)
+    frame = min(int(np.searchsorted(evidence.time, when)), len(evidence.time) - 1)
     left, right = family.condensation_directions(evidence.curves.pi)
     u = np.linalg.svd(evidence.curves.params["W0"][frame])[0][:, 0]
     w = np.linalg.svd(evidence.curves.params["W1"][frame])[2][0]
     least = float(min(abs(u @ left), abs(w @ right)))
     reason = f"|cos| of W0 with pi {abs(u @ left):.4f}, of W1 with pi - 1/d {abs(w @ right):.4f} at E1"
-    error = (evidence.start * len(evidence.pi) ** 0.5 / 0.1) ** 2 / 2
+    error = (evidence.scale * len(evidence.pi) ** 0.5 / 0.1) ** 2 / 2
     return agreement(1.0, least, FIRST.cosine, reason, predicted_error=error, unit="cosine")
 
 
@@ -328,7 +329,7 @@ def _frozen(evidence: Evidence) -> Comparison:
     if when is None or top[0] <= 0:
         words = "E1 was not reached" if when is None else "WQ or WK starts at zero"
         return undecided(words, 1.0, FIRST.frozen, unit)
-    ratio = float(np.interp(when, evidence.curves.time, top) / top[0])
+    ratio = float(np.interp(when, evidence.time, top) / top[0])
     return agreement(1.0, ratio, FIRST.frozen, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
 
 
@@ -368,7 +369,7 @@ def _signed(evidence: Evidence) -> Regime:
     return Regime(False, "c is zero: attention has nothing to learn at (1,0)") if base.holds and nothing else base
 
 
-_prediction = partial(claim, kind="prediction", elsewhere=beside)
+_prediction = partial(claim, kind="prediction", elsewhere=another_flow)
 SADDLE_CLAIMS = (
     _prediction(
         "FD:origin",

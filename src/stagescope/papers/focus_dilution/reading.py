@@ -24,9 +24,8 @@ from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, forked, last_motion
 from stagescope.papers.study import final_loss
 from stagescope.params import Params
-from stagescope.readings.replay import Replay, position_of
+from stagescope.readings.replay import Replay, read_refined
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,6 @@ class Refinement:
     longest: float = 1e-3  # and at most this share of the run's length
     shortest: float = 1e-4  # but need not be nearer than this share
     pieces: float = 2.0  # a run is replayed while some stretch between frames should be cut into more pieces than this
-    replays: int = 3  # at most so often
     most_frames: int = 6000  # at most so many frames
     most_entries: float = 4e7  # and at most so many numbers of attention in all frames: a tenth of a second or more of reading
 
@@ -62,27 +60,11 @@ SAMPLES = Samples()
 
 
 def _refined(run: Run, replay: Callable[[np.ndarray], Run | None]) -> TokenCurves:
-    """Curves of a run, replayed until little moves between two frames; its own where `replay` says that its law misses a frame.
+    """Curves of a run, replayed until little moves between two frames.
 
     What batches move between two frames is noise, and more frames would not make it less.
     """
-    seen, curves = run, token_curves(run)
-    for _ in range(REFINEMENT.replays):
-        position = position_of(seen)
-        pieces = _pieces(position, curves)
-        if np.max(pieces, initial=1) <= REFINEMENT.pieces:
-            break
-        cut, counts = pieces > 1, np.ceil(pieces).astype(int)
-        stretches = zip(position[:-1][cut], position[1:][cut], counts[cut], strict=True)
-        wanted = np.concatenate([position, *(np.linspace(a, b, n + 1) for a, b, n in stretches)])
-        wanted = np.unique(np.rint(wanted) if "step" in seen.series else wanted)
-        if len(wanted) == len(position):
-            break
-        again = replay(wanted)
-        if again is None:
-            return token_curves(run)
-        seen, curves = again, token_curves(again)
-    return curves
+    return read_refined(run, replay, token_curves, _pieces)
 
 
 def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:
@@ -93,11 +75,13 @@ def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:
     length, last = np.diff(position), position[-1]
     most = min(REFINEMENT.most_frames, REFINEMENT.most_entries / len(curves.pi) ** 2)
     if len(position) >= most:
-        return np.ones(len(length))
+        return np.ones(len(length), int)
     short = np.clip(REFINEMENT.next * position[1:], REFINEMENT.shortest * last, REFINEMENT.longest * last)
     noisy = getattr(curves.law, "batch", None) is not None
     pieces = np.maximum(1.0, length / short if noisy else np.maximum(curves.moves(), length / short))
-    return np.maximum(1.0, pieces * min(1.0, most / max(1.0, float(pieces.sum()))))
+    pieces = np.maximum(1.0, pieces * min(1.0, most / max(1.0, float(pieces.sum()))))
+    few = np.max(pieces, initial=1) <= REFINEMENT.pieces
+    return np.ones(len(length), int) if few else np.ceil(pieces).astype(int)
 
 
 class FocusDilutionReading(Reading):
@@ -141,7 +125,7 @@ class FocusDilutionReading(Reading):
         assert isinstance(law, TokenSampled)
         pairs = TokenPairs(model=law.model, process=law.process, sequences=law.sequences, seed=seed)
         timed = run.clock == "t" and forked(run) is None
-        how = GradientFlow(rtol=SAMPLES.rtol) if timed else build(run.spec["dynamics"])
+        how = GradientFlow(rtol=SAMPLES.rtol) if timed else self.dynamics
         made = evolve(
             pairs,
             run.at(0),
@@ -156,13 +140,7 @@ class FocusDilutionReading(Reading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(
-            self.run,
-            self.curves,
-            lambda factor, until: self.companion(self.from_scaled, factor, until),
-            lambda change, until: self.companion(self.on_other_law, change.tolist(), until),
-            lambda: (self.prediction, self.unpredicted),
-        )
+        return Evidence(self.run, self.curves, reading=self)
 
     def from_scaled(self, factor: float, until: float) -> TokenCurves:
         """Curves of the flow from the same start times a factor."""
@@ -184,8 +162,8 @@ class FocusDilutionReading(Reading):
         # are too many to read, no late one.
         near, late = (round(1 / share) + 2 for share in (REFINEMENT.pieces * REFINEMENT.shortest, REFINEMENT.longest))
         frames = Uniform(frames=max(late, min(near, int(REFINEMENT.most_entries / len(self.curves.pi) ** 2))))
-        made = evolve(law, start, GradientFlow(rtol=BESIDE), until=until, record=frames, progress=False)
-        return _refined(ended(made, what), Replay(made, law).refined)
+        made = ended(evolve(law, start, GradientFlow(rtol=BESIDE), until=until, record=frames, progress=False), what)
+        return _refined(made, Replay(made, law).refined)
 
     @property
     def has_own_ladder(self) -> bool:

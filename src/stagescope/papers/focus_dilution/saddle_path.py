@@ -18,7 +18,7 @@ from stagescope.papers.focus_dilution.ladder import NO_RATE
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, opening_times, stays
-from stagescope.params import Layout, Params
+from stagescope.params import Layout, Params, root_mean_square
 
 # The flow of a small model, one step of the solver at a time, and the linear laws beside it.
 
@@ -586,7 +586,7 @@ def _times(coarse: Path, fine: Path, name: str, seen: float) -> tuple[float | No
 
 
 def _rms(start: Params) -> float:
-    return float(np.sqrt(np.mean(np.concatenate([np.ravel(start[name]) for name in BLOCKS]) ** 2)))
+    return root_mean_square({name: start[name] for name in BLOCKS})
 
 
 def _top(start: Params) -> float:

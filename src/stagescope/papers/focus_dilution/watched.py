@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import Claim, claim
-from stagescope.claims.comparison import Comparison, Regime, at_least
+from stagescope.claims.comparison import Comparison, Regime, at_least, not_applicable
 from stagescope.watching.events import first_above, moves
 
 
@@ -31,7 +31,7 @@ def _regime(evidence: Any, *needed: str) -> Regime:
     series = evidence.run.series
     applies = all(name in series and np.isfinite(np.asarray(series[name][-1])).any() for name in needed)
     if not applies:
-        return Regime(False, f"asks for {' and '.join(needed)}, which were not recorded", applies=False)
+        return not_applicable(f"asks for {' and '.join(needed)}, which were not recorded")
     return Regime(evidence.gate.open, evidence.gate.sentence)
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.comparison import Comparison, Regime, agreement, not_applicable, regime_of, undecided
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
-from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, flows, many_positions, small_logits
-from stagescope.papers.incremental.evidence import LADDER, Curve, Evidence, not_applicable, undecided
+from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, flows
+from stagescope.papers.incremental.companion_options import many_positions, small_logits
+from stagescope.papers.incremental.evidence import LADDER, Curve, Evidence
 from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
 
 
@@ -20,9 +21,8 @@ def on_the_ladder(evidence: Evidence) -> Regime:
     """The regime of the ladder of levels."""
     if len(evidence.task.gains) == 1:
         return not_applicable("there is one group: a ladder needs two")
-    failed = evidence.failures().values()
     words = "single lags" if evidence.task.span == 1 else f"spans of up to {evidence.task.span} lags"
-    return Regime(not failed, "; ".join(failed) or f"distinct importances, {words}")
+    return regime_of(*evidence.assumptions(), holds=f"distinct importances, {words}")
 
 
 def several_heads(evidence: Evidence) -> Regime:
@@ -31,10 +31,9 @@ def several_heads(evidence: Evidence) -> Regime:
         return not_applicable("there is one head")
     if len(evidence.task.gains) == 1:
         return not_applicable("there is one group: heads cannot compete or divide groups")
-    base, apart = on_the_ladder(evidence), evidence.unlike(LADDER.alike_at_start).values()
-    if apart:
-        return Regime(False, "; ".join(apart if base.holds else [base.sentence, *apart]))
-    return Regime(base.holds, f"{base.sentence}, heads alike at the start" if base.holds else base.sentence)
+    base = on_the_ladder(evidence)
+    conditions = (base.holds, base.sentence), evidence.alike(LADDER.alike_at_start)
+    return regime_of(*conditions, holds=f"{base.sentence}, heads alike at the start")
 
 
 def parts(evidence: Evidence) -> Regime:
@@ -60,7 +59,7 @@ def _plateaus(evidence: Evidence) -> Comparison:
     """
     found = evidence.rests
     if not found:
-        return undecided(0.0, evidence.tolerance, evidence.no_rest(), SHARE)
+        return undecided(evidence.no_rest(), 0.0, evidence.tolerance, SHARE)
     rows, shown = [], []
     for plateau in found:
         gap, error = evidence.gap(plateau)
@@ -90,18 +89,18 @@ def _order(evidence: Evidence) -> Comparison:
     """
     expected = "in order of importance"
     if evidence.learned is None:
-        return undecided(expected, "order", "the learned shares of features are not known for this model")
+        return undecided("the learned shares of features are not known for this model", expected, "order")
     when = [_acquired(evidence, share) for share in evidence.learned.T]
     shown = ", ".join(f"{i}: {event}" for i, event in enumerate(when, start=1))
     most = "shares of the true maps at the end " + " ".join(f"{top:.2f}" for top in evidence.learned[-1])
     known = [event for event in when if event.state == "reached"]
     if any(event.state == "at the start" for event in when):
-        return undecided(expected, "order", f"a feature is there at the start ({shown})")
+        return undecided(f"a feature is there at the start ({shown})", expected, "order")
     if len(known) < 2:
         few = f"fewer than two features were acquired ({shown}): {most}, {ACQUIRED:g} is needed"
         if evidence.reached > len(known):  # a loss may descend the ladder without the true maps
             few += f"; t_{evidence.reached} was passed nevertheless: other maps can predict as the class does"
-        return undecided(expected, "order", few)
+        return undecided(few, expected, "order")
     reason = f"features are half learned at {evidence.run.clock} = {shown}; {most}"
     ends = [(event.low or 0.0, event.high or 0.0) if event.state == "reached" else (np.inf, np.inf) for event in when]
     if any(later[1] < earlier[0] for i, earlier in enumerate(ends) for later in ends[i + 1 :]):
@@ -132,11 +131,11 @@ def _nearest(evidence: Evidence) -> Comparison:
     """P1: on plateau j the class nearest by KL(F_j || model) is j."""
     found, wanted = evidence.rests, "class = stage"
     if not found:
-        return undecided(wanted, "exact", evidence.no_rest())
+        return undecided(evidence.no_rest(), wanted, "exact")
     frames = {p.j: evidence.frame(p.t) for p in found}
     classes = {j: evidence.heads.nearest(frame) for j, frame in frames.items()}
     if None in classes.values():
-        return undecided(wanted, "exact", "divergences from the classes are not known for this model")
+        return undecided("divergences from the classes are not known for this model", wanted, "exact")
     sure = {j: evidence.heads.clear(frame) for j, frame in frames.items()}
     shown = ", ".join(f"plateau {j}: class {near}{'' if sure[j] else ' (not clear)'}" for j, near in classes.items())
     wrong = any(sure[j] and j != near for j, near in classes.items())
@@ -192,7 +191,7 @@ def _competition(evidence: Evidence) -> Comparison:
     plateau = next((p for p in evidence.rests if p.j == 1), None)
     if plateau is None:
         why = evidence.no_rest() if not evidence.rests else "the run does not rest on plateau 1"
-        return undecided("> 0", 0.0, why, ATTENTION)
+        return undecided(why, "> 0", 0.0, ATTENTION)
     frame, mass = evidence.frame(plateau.t), evidence.heads.mass
     first, now, error = mass[0], mass[frame], evidence.change(frame, mass)
     gained = (now - first) / np.maximum(1 - first, 1e-12)
@@ -221,13 +220,13 @@ def _cooperation(evidence: Evidence) -> Comparison:
     plateau, onset = evidence.rested(last) if evidence.reached >= last else None, evidence.heads.onset
     if plateau is None:
         why = f"the run does not rest on plateau {last}: heads have not divided the groups yet"
-        return undecided(last, "all", why, unit)
+        return undecided(why, last, "all", unit)
     frame = evidence.frame(plateau.t)
     error = evidence.change(frame, evidence.heads.shares)
     owners = evidence.heads.owners(frame, error)
     own = len({head for head in owners if head is not None})
     first, second = evidence.heads.crossings[0], evidence.plateaus[1]
-    before = float(evidence.time[-1]) if second is None else second.t
+    before = evidence.end if second is None else second.t
     shown = " ".join("-" if head is None else str(head + 1) for head in owners)
     reason = f"on plateau {last} the groups have heads {shown} (shares ± {error:.2f}); heads part at {onset}"
     reason += f", t_1 is {first}, plateau 2 is at {before:.4g}"
@@ -248,11 +247,11 @@ def _equal_ladder(evidence: Evidence) -> Regime:
 
 def _stays(evidence: Evidence) -> Comparison:
     """P3: equal heads never leave plateau 1."""
-    first, limit, end = evidence.times[0], evidence.tolerance, float(evidence.time[-1])
+    first, limit, end = evidence.times[0], evidence.tolerance, evidence.end
     plateau = evidence.rested(1) if evidence.reached else None
     if first is None or end < EQUAL.stay * first or (plateau is None and evidence.reached == 1):
         why = f"the run ends before {EQUAL.stay:g} t_1, or does not rest"
-        return undecided(0.0, limit, "t_1 was not reached" if first is None else why, SHARE)
+        return undecided("t_1 was not reached" if first is None else why, 0.0, limit, SHARE)
     gap = float((evidence.heads.loss[-1] - evidence.levels[1]) / evidence.steps[0])
     error = 0.0 if plateau is None else evidence.gap(plateau)[1]
     reason = f"the last loss is {gap:+.2%} of the step from level 1 at {evidence.run.clock} = {end:.4g}, {end / first:.0f} t_1"
@@ -311,17 +310,16 @@ def _first(evidence: Evidence) -> Comparison:
     """P6: t_1 against its closed form."""
     forms, event, limit = evidence.task.forms, evidence.heads.crossings[0], TIMES.first
     if forms is None or event.time is None or event.low is None:
-        return undecided("-", limit, "t_1 was not reached" if forms else "there is no closed form", "t")
+        return undecided("t_1 was not reached" if forms else "there is no closed form", "-", limit, "t")
     reason = f"t_1 measured/predicted {event.time / forms.first_time:.3f}"
     errors: Any = {"predicted_error": forms.first_error, "measured_error": event.time - event.low}
     return agreement(forms.first_time, event.time, limit * forms.first_time, reason, **errors, unit="t")
 
 
 def _clocked(evidence: Evidence) -> Regime:
-    clock = evidence.clock
-    if clock is None:
+    if evidence.clock is None:
         return Regime(False, "this run is not the one whose average is the regression flow: single lags, one target, gradients")
-    return Regime(clock.holds, clock.sentence)
+    return evidence.clock.regime
 
 
 def _clock(evidence: Evidence) -> Comparison:
@@ -330,10 +328,8 @@ def _clock(evidence: Evidence) -> Comparison:
     Undecided where the flow has passed a transition by the end of the run and the model may still do so within the tolerance,
     and where only t_1 was reached by heads that can part: t_1 is the time of one head.
     """
-    limit, make = evidence.clock.tolerance if evidence.clock else 0.0, evidence.companions.flow
-    if make is None:
-        return undecided(1.0, limit, "this run has no flow to compare with", OF_FLOW)
-    end, flow = float(evidence.time[-1]), make(TIMES.longer * float(evidence.time[-1]))
+    limit, end = evidence.clock.tolerance if evidence.clock else 0.0, evidence.end
+    flow = evidence.companion("regression_flow", TIMES.longer * end)
     model = Curve(evidence.time, evidence.heads.loss, evidence.levels)
     ratios, errors, late, shown, unseen = [], [], False, [], []
     for j, its in enumerate(flow.times, start=1):
@@ -353,7 +349,7 @@ def _clock(evidence: Evidence) -> Comparison:
     left = departure(model, flow)
     where = "the model does not leave the flow" if left is None else f"the model leaves the flow at {left:.4g}"
     if not ratios:
-        return undecided(1.0, limit, f"model and flow have no transition in common; {where}", OF_FLOW)
+        return undecided(f"model and flow have no transition in common; {where}", 1.0, limit, OF_FLOW)
     at = int(np.argmax(np.abs(np.array(ratios) - 1)))
     worst, error = float(ratios[at]), float(errors[at])
     wide = evidence.clock.error if evidence.clock else 0.0

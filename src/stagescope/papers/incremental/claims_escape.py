@@ -1,104 +1,16 @@
 """How heads leave plateau 1: rates of the landscape against the run, closed forms, and the law of initial noises."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.comparison import Comparison, Condition, Regime, agreement, narrowed, not_applicable, regime_of, undecided
 from stagescope.landscape.spectrum import spectrum
-from stagescope.papers.incremental.evidence import Evidence, not_applicable, undecided
-from stagescope.papers.incremental.regression import RegressionForms, noises, wkb_times
+from stagescope.papers.incremental.companion_options import long_plateau
+from stagescope.papers.incremental.evidence import Evidence
+from stagescope.papers.incremental.regression import noises, wkb_times
 from stagescope.papers.incremental.regression_paths import has_room, head_deviations, parting_times
-from stagescope.papers.incremental.study import FLOWS, IncrementalOptions
-
-
-def _changed(evidence: Evidence, kept: tuple[str, ...], **changes: Any) -> Mapping[str, Any] | None:
-    """Options of another model: what is not kept or changed goes back to its default, since most would have no effect there."""
-    config = evidence.config
-    if config is None:
-        return None
-    fields = {name: field.default for name, field in IncrementalOptions.model_fields.items()}
-    back = {name: default for name, default in fields.items() if name not in kept and config.get(name) != default}
-    return _different(config, {**back, **changes})
-
-
-def _different(config: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Those changes that change something; None where none does: the run itself is beside nothing."""
-    return {name: value for name, value in changes.items() if config.get(name) != value} or None
-
-
-def _gains(evidence: Evidence, largest: float) -> tuple[float, ...]:
-    """The importances of the run, scaled."""
-    gains = evidence.task.gains
-    return tuple(float(f"{largest * gain / gains[0]:.4g}") for gain in gains)
-
-
-def many_positions(evidence: Evidence) -> Mapping[str, Any] | None:
-    """A flow of the same heads and importances over 400 positions, with g_1 >= 2 H: t_1 has its closed form to 4 %."""
-    heads, model = evidence.task.heads, evidence.config["model"] if evidence.config else ""
-    model = model if model in FLOWS else "mirror"
-    gains = _gains(evidence, max(evidence.task.gains[0], 2.0 * heads))
-    until = 3 * RegressionForms(gains, 400, heads, mirror=model == "mirror").first_time
-    return _changed(
-        evidence, ("heads",), model=model, positions=400, gains=gains, until=float(f"{until:.3g}"), init_scale=1e-6, heads=heads
-    )
-
-
-def long_plateau(evidence: Evidence) -> Mapping[str, Any] | None:
-    """The flow with fewer positions, or wider gaps between the gains, so that the escape slope has come to its limit."""
-    forms, config = evidence.task.forms, evidence.config
-    if forms is None or config is None:
-        return None
-    for ratio in (1.0, 1.5, 2.0, 3.0, 5.0):
-        gains = tuple(float(f"{gain * ratio ** (len(forms.gains) - 1 - i):.4g}") for i, gain in enumerate(forms.gains))
-        made = RegressionForms(gains, len(gains), forms.heads, forms.mirror)
-        if made.limit_error(1e-5) <= 0.04:
-            until = 4 * made.escape_time(1e-5) + 100 * made.first_time
-            sizes = {"gains": gains, "positions": len(gains), "until": float(f"{until:.3g}")}
-            return _different(config, {**sizes, "init_scale": 1e-5, "noise": "logits"})
-    return None
-
-
-def small_logits(evidence: Evidence) -> Mapping[str, Any] | None:
-    """For flows and regression models, batches of contexts; for students, small true logits, single lags, one target."""
-    config = evidence.config
-    if config is None:
-        return None
-    heads, groups = evidence.task.heads, len(evidence.task.gains)
-    if config["model"] in (*FLOWS, "regression-transformer"):
-        gains = _gains(evidence, 2.89)
-        positions = max(groups + 2, min(8, int(config["positions"])))
-        sizes = {"positions": positions, "gains": gains, "dim": max(8, groups), "heads": heads, "steps": 4000}
-        moves = {"rate_values": 0.03, "rate_attention": 0.03, "batch": 128, "init_scale": 1e-2}
-        return _changed(evidence, ("init_seed",), model="regression-transformer", **sizes, **moves)
-    ratio = min(float(config["importance_ratio"]), 2.0) if groups > 1 else 1.7
-    vocab = max(groups + 3, 8)
-    size = np.sqrt(sum(ratio ** (2 * i) for i in range(groups)) * vocab) / vocab  # rms of the true logits at scale 1
-    rate = 0.2 * vocab**2  # a fifth of the flow's unit of time
-    return _changed(
-        evidence,
-        ("init_seed", "feature_seed"),
-        model="heads",
-        vocab=vocab,
-        spans=(1,) * groups,
-        importance_ratio=ratio,
-        scale=float(f"{0.2 / size:.3g}"),
-        feature_kind="gram-schmidt",
-        targets=1,
-        pad=3,
-        labels="soft",
-        sequences=3000,
-        heads=heads,
-        optimizer="gd",
-        rate_values=rate,
-        rate_attention=rate,
-        steps=2500,
-        init_scale=1e-2,
-    )
-
 
 PER_TIME = "1/t"
 SIMPSON = np.array([1, 4, 1]) / 6
@@ -134,14 +46,13 @@ def flows(evidence: Evidence) -> Regime:
     forms = evidence.task.forms
     if forms is None:
         return not_applicable("this run is no regression flow")
-    kinds = (
-        (evidence.run.spec["dynamics"]["type"] == "GradientFlow", "the run is no flow"),
+    return regime_of(
+        (evidence.is_flow, "the run is no flow"),
         (set(evidence.rates.values()) == {1.0}, "the rates of the blocks are not 1"),
         (not np.any(evidence.run.params["V"][0]), "values do not start at zero"),
         (evidence.sigma <= 1.5 * ESCAPE.logits, f"initial logits have size {evidence.sigma:.1e}, above {ESCAPE.logits:g}"),
+        holds=f"{'mirror' if forms.mirror else 'exact'} flow from small logits",
     )
-    failed = [sentence for good, sentence in kinds if not good]
-    return Regime(not failed, "; ".join(failed) or f"{'mirror' if forms.mirror else 'exact'} flow from small logits")
 
 
 def leaving(evidence: Evidence) -> Regime:
@@ -169,25 +80,23 @@ def _moving(evidence: Evidence) -> Regime:
     stuck = _stuck(evidence.task.heads, len(evidence.task.gains))
     if stuck is not None:
         return not_applicable(stuck)
-    if evidence.companions.equal is None:
+    if not evidence.reduces:
         return not_applicable("this run has no flow time, or its model no reduction to one head, to compare rates with")
     if evidence.identical:
         return not_applicable("heads start exactly equal and do not part")
-    failed = [*(evidence.failures(noisy=False) | evidence.unlike(ESCAPE.nearly_equal)).values(), *_no_room(evidence)]
-    return Regime(not failed, "; ".join(failed) or "flow time, heads alike at the start")
+    conditions = *evidence.assumptions(noisy=False), evidence.alike(ESCAPE.nearly_equal), _room_to_grow(evidence)
+    return regime_of(*conditions, holds="flow time, heads alike at the start")
 
 
 def _rising(evidence: Evidence) -> Regime:
     """A flow whose heads have room to part on plateau 1."""
-    base, failed = leaving(evidence), _no_room(evidence)
-    return Regime(False, failed[0]) if base.holds and failed else base
+    return narrowed(leaving(evidence), _room_to_grow(evidence))
 
 
-def _no_room(evidence: Evidence) -> list[str]:
+def _room_to_grow(evidence: Evidence) -> Condition:
     begin, most = _arrival(evidence), ESCAPE.linear / ESCAPE.growth
-    if begin is None or evidence.spread[begin] <= most:
-        return []
-    return [f"heads differ by {evidence.spread[begin]:.1e} on arrival at plateau 1, above {most:g}: no room to grow"]
+    size = 0.0 if begin is None else evidence.spread[begin]
+    return size <= most, f"heads differ by {size:.1e} on arrival at plateau 1, above {most:g}: no room to grow"
 
 
 def _arrival(evidence: Evidence) -> int | None:
@@ -229,12 +138,12 @@ def rise(evidence: Evidence) -> Rise | None:
 
 def _parting(evidence: Evidence) -> Comparison:
     """The spectrum at equal heads has H - 1 equal fastest modes, and the heads of the run part at their rate."""
-    found, equal = rise(evidence), evidence.equal
-    if evidence.reached == 0 or found is None or equal is None:
+    found = rise(evidence)
+    if evidence.reached == 0 or found is None:
         noise = f"the difference of heads does not grow {ESCAPE.growth:g}-fold on plateau 1 while it is small: no growth fit"
         why = "heads start exactly equal" if evidence.identical else noise
-        return undecided("-", ESCAPE.parting, "t_1 was not reached" if evidence.reached == 0 else why)
-    times = found.thirds(evidence.time)
+        return undecided("t_1 was not reached" if evidence.reached == 0 else why, "-", ESCAPE.parting)
+    times, equal = found.thirds(evidence.time), evidence.companion("equal_heads", None)
     heads = evidence.task.heads  # the H fastest rates of the spectrum at equal heads
     spectra = [spectrum(evidence.law, equal.at(when), heads, evidence.rates).rates for when in times]
     rates = np.array([np.real(each)[:heads] for each in spectra])
@@ -259,7 +168,7 @@ def _form(evidence: Evidence) -> Comparison:
     forms, found = evidence.task.forms, rise(evidence)
     if forms is None or evidence.reached == 0 or found is None:
         why = "t_1 was not reached" if evidence.reached == 0 else f"heads do not part {ESCAPE.growth:g}-fold on plateau 1"
-        return undecided("-", ESCAPE.parting, why, PER_TIME)
+        return undecided(why, "-", ESCAPE.parting, PER_TIME)
     model, times = evidence.law.model, found.thirds(evidence.time)
     frames = [evidence.frame(when) for when in times]
     attention = model.attention({name: evidence.run.params[name][frames] for name in evidence.run.params}).mean(axis=1)
@@ -303,15 +212,15 @@ class Escapes:
 
 def escapes(evidence: Evidence) -> Escapes | None:
     """The escape of the run and of two companion flows, long enough for twice the predicted slope; None where one is missing."""
-    forms, scaled, equal = evidence.task.forms, evidence.companions.scaled, evidence.companions.equal
-    if forms is None or scaled is None or equal is None or evidence.identical or evidence.reached < 2:
+    forms = evidence.task.forms
+    if forms is None or evidence.identical or evidence.reached < 2:
         return None
     sigmas = noises(evidence.sigma)
     until = float((2 * forms.escape_slope * np.log(1 / sigmas.min()) + np.sqrt(20 * forms.first_time)) ** 2)
-    found = [evidence.times[1], *(scaled(float(sigma), until).times[1] for sigma in sigmas[1:])]
+    found = [evidence.times[1], *(evidence.companion("scaled", float(sigma), until).times[1] for sigma in sigmas[1:])]
     if None in found:
         return None
-    when, same = np.array([float(t) for t in found if t is not None]), equal(until)
+    when, same = np.array([float(t) for t in found if t is not None]), evidence.companion("equal_heads", until)
     if when[0] > same.time[-1]:
         return None
     mass = evidence.law.model.attention(same.params)[:, 0, evidence.law.model.at]
@@ -339,7 +248,7 @@ def _slope(evidence: Evidence) -> Comparison:
     """P4: sqrt(t_2) against ln(1/sigma), of the run and companion flows."""
     forms, found = evidence.task.forms, escapes(evidence)
     if forms is None or found is None:
-        return undecided("-", NOISES.slope, _no_escape(evidence), "sqrt(t)")
+        return undecided(_no_escape(evidence), "-", NOISES.slope, "sqrt(t)")
     off = found.slope / forms.escape_slope
     shown, sizes = ", ".join(f"{when:.4g}" for when in found.when), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
     reason = f"t_2 = {shown} at noise {sizes} on the logits, the run's first: slope measured/predicted {off:.3f}"
@@ -353,10 +262,10 @@ def _wkb(evidence: Evidence) -> Comparison:
     """P5: t_2 at two other noises, calibrated at the run's own."""
     found = escapes(evidence)
     if found is None:
-        return undecided(1.0, NOISES.wkb, _no_escape(evidence), "t_2")
+        return undecided(_no_escape(evidence), 1.0, NOISES.wkb, "t_2")
     ratios = (found.predicted / found.when)[1:]
     if not np.isfinite(ratios).all():
-        return undecided(1.0, NOISES.wkb, "the companion run of equal heads ends before the escape", "t_2")
+        return undecided("the companion run of equal heads ends before the escape", 1.0, NOISES.wkb, "t_2")
     worst = float(ratios[np.argmax(np.abs(ratios - 1))])
     shown = " and ".join(f"{ratio:.3f}" for ratio in ratios)
     first, *others = (f"{sigma:.2g}" for sigma in found.sigmas)
@@ -377,12 +286,12 @@ def _one_path(evidence: Evidence) -> Comparison:
     """t_2 at the run's noise and at two others, all from one path of equal heads that start from uniform attention."""
     found = escapes(evidence)
     if found is None:
-        return undecided(1.0, NOISES.one_path, _no_escape(evidence), "t_2")
+        return undecided(_no_escape(evidence), 1.0, NOISES.one_path, "t_2")
     _, apart, size = head_deviations(evidence.run.at(0))
     sizes = size + np.log(found.sigmas / found.sigmas[0])
     predicted = parting_times(evidence.law, apart, sizes, 10 * float(found.when.max()))
     if any(each.t is None for each in predicted):
-        return undecided(1.0, NOISES.one_path, "heads do not part on the path of equal heads", "t_2")
+        return undecided("heads do not part on the path of equal heads", 1.0, NOISES.one_path, "t_2")
     ratios = np.array([float(each.t or np.nan) for each in predicted]) / found.when
     worst = int(np.argmax(np.abs(ratios - 1)))
     error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(found.when[worst])

@@ -1,44 +1,27 @@
 """What the claims of incremental learning read: the ladder that a run descends, its task, and its companion runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.comparison import Condition, Regime, regime_of
 from stagescope.detect.levels import Plateau, no_ladder, noise_near, transitions
-from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes, LogSpaced
 from stagescope.errors import InputError
-from stagescope.papers.incremental.observables import head_curves
 from stagescope.papers.incremental.regression import (
     Regression,
     RegressionForms,
-    RegressionHeads,
-    RegressionLoss,
     RegressionSampled,
 )
 from stagescope.papers.incremental.stages import Heads
 from stagescope.papers.incremental.students import HeadsLoss
-from stagescope.papers.rebuild import ended, rebuilt
-from stagescope.params import Params
+from stagescope.papers.rebuild import rebuilt
+from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.runs.run import Run
 from stagescope.spec import build
-
-
-def not_applicable(sentence: str) -> Regime:
-    """The claim is about other runs."""
-    return Regime(False, sentence, applies=False)
-
-
-def undecided(predicted: Any, tolerance: Any, reason: str, unit: str | None = None) -> Comparison:
-    """Nothing was measured."""
-    return Comparison(predicted, None, tolerance, None, reason, unit=unit)
 
 
 @dataclass(frozen=True)
@@ -103,30 +86,13 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Companions:
-    """How to make the companion runs of a run; None where there is no such run.
-
-    `equal(until)`: from equal heads. `scaled(sigma, until)`: the same flow from the same draw at another initial noise.
-    `flow(until)`: the regression flow from the same logits, on the clock of the run.
-    """
-
-    equal: Callable[[float | None], EqualHeads] | None = None
-    scaled: Callable[[float, float], Curve] | None = None
-    flow: Callable[[float], Curve] | None = None
-
-
-NO_COMPANIONS = Companions()
-
-
-@dataclass(frozen=True)
 class Clock:
-    """Whether a regression flow predicts the times of a run: `holds` in the regime of `sentence`, to `tolerance`.
+    """The regime in which a regression flow predicts the times of a run, to `tolerance`.
 
     `error` is that of the predicted times, relative to them.
     """
 
-    holds: bool
-    sentence: str
+    regime: Regime
     tolerance: float
     error: float = 0.0
 
@@ -150,17 +116,15 @@ class LadderThresholds:
 LADDER = LadderThresholds()
 
 
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, eq=False)
+class Evidence(BaseEvidence):
     """A run that descends a ladder of levels.
 
     `clock` is the regime of the regression flow from the same logits.
     """
 
-    run: Run
     heads: Heads
     task: Task
-    companions: Companions = NO_COMPANIONS
     clock: Clock | None = None
 
     @property
@@ -252,9 +216,6 @@ class Evidence:
         """Change of the loss in a doubling of t at the drift of a plateau, in shares of its step."""
         return float(abs(plateau.drift) * np.log(2) / self.steps[plateau.j - 1])
 
-    def frame(self, when: float) -> int:
-        return int(np.argmin(np.abs(self.time - when)))
-
     @property
     def gradient(self) -> bool:
         """Whether steps are gradients: a flow, gradient descent or heavy ball, without clipping."""
@@ -267,7 +228,7 @@ class Evidence:
 
     @cached_property
     def rates(self) -> dict[str, float]:
-        return {name: float(self.run.spec["dynamics"]["rates"].get(name, 1.0)) for name in self.run.params}
+        return {name: float(self.dynamics["rates"].get(name, 1.0)) for name in self.run.params}
 
     @cached_property
     def sigma(self) -> float:
@@ -292,45 +253,44 @@ class Evidence:
         blocks = (np.asarray(self.run.params[name]) for name in self.run.params)
         return _norms([block - block.mean(axis=1, keepdims=True) for block in blocks]) / np.maximum(self.size, 1e-300)
 
-    @cached_property
-    def equal(self) -> EqualHeads | None:
-        """The companion run from equal heads, to the end of the run."""
-        return None if self.companions.equal is None else self.companions.equal(None)
+    @property
+    def reduces(self) -> bool:
+        """Whether the model with equal heads is one with one head that moves on a flow time: a companion run from equal heads."""
+        return isinstance(self.law, Regression) or (self.gradient and isinstance(self.law, HeadsLoss | RegressionSampled))
 
-    def failures(self, noisy: bool = True) -> dict[str, str]:
-        """Assumptions of the ladder of levels that the run does not meet, each with a sentence; `noisy`: of sampling, too."""
+    def assumptions(self, noisy: bool = True) -> tuple[Condition, ...]:
+        """Of the ladder of levels; `noisy`: of sampling, too."""
         task = self.task
         ratios = [a / b for a, b in pairwise(task.gains)]
         before = self.time.size if not self.times or self.times[0] is None else int(np.sum(self.time < self.times[0]))
         error = f"the error of estimation from sampled tokens is about {task.noise:.2g} nats"
-        kinds = {
-            "disjoint": (task.disjoint, "groups of lags overlap"),
-            "distinct": (
+        return (
+            (task.disjoint, "groups of lags overlap"),
+            (
                 min(ratios, default=np.inf) >= LADDER.distinct,
                 f"an importance is less than {LADDER.distinct:g} times the next",
             ),
-            "single lags": (task.span == 1 or not self.gradient, "under gradient steps heads divide the lags inside a span"),
-            "sample": (
+            (task.span == 1 or not self.gradient, "under gradient steps heads divide the lags inside a span"),
+            (
                 not noisy or task.noise <= self.tolerance * self.steps.min(),
                 f"{error}, more than {self.tolerance:.0%} of a step",
             ),
-            "uniform": (
+            (
                 task.uniform is None or task.uniform >= self.levels[1],
                 "values under uniform attention alone predict better than class 1: attention need not move first",
             ),
-            "heads": (
+            (
                 task.span == 1 or task.heads >= len(task.gains),
                 "fewer heads than groups of several lags: a head can serve lags of two groups, which no class does",
             ),
-            "fit": (task.fitted, "the fit of a level did not reach its tolerance"),
-            "frames": (before >= LADDER.before, f"{before} frames before t_1; at least {LADDER.before} are needed"),
-        }
-        return {name: sentence for name, (good, sentence) in kinds.items() if not good}
+            (task.fitted, "the fit of a level did not reach its tolerance"),
+            (before >= LADDER.before, f"{before} frames before t_1; at least {LADDER.before} are needed"),
+        )
 
-    def unlike(self, least: float) -> dict[str, str]:
-        """The same for an agreement of heads at the start of at least `least`."""
+    def alike(self, least: float) -> Condition:
+        """An agreement of heads at the start of at least `least`."""
         first = float(self.heads.alike[0])
-        return {} if first >= least else {"alike": f"the agreement of heads at the start is {first:.2f}, below {least:g}"}
+        return first >= least, f"the agreement of heads at the start is {first:.2f}, below {least:g}"
 
     def allowed(self, gap: float, j: int) -> float:
         """The largest distance from level j at which a loss counts as that of class j, in shares of step j, as `gap` is.
@@ -369,89 +329,6 @@ class ClockThresholds:
 CLOCK = ClockThresholds()
 
 
-def companions(run: Run) -> Companions:
-    """The companion runs of a run of heads of any kind."""
-    law = rebuilt(run.spec["field"])
-    dynamics = build(run.spec["dynamics"])
-    steps = isinstance(dynamics, Descent)
-    if isinstance(law, Regression):
-        return Companions(partial(_equal_flow, run, law), scaled=None if steps else partial(_scaled, run, law))
-    gradient = not steps or (dynamics.clip is None and dynamics.optimizer.decay is not None)
-    if not gradient or not isinstance(law, HeadsLoss | RegressionSampled):
-        return Companions()
-    return Companions(partial(_equal_heads, run, law), flow=None if clock(run) is None else partial(_flow, run, law))
-
-
-def _log_spaced(until: float) -> LogSpaced:
-    return LogSpaced(frames=2000, first=until * 1e-5)
-
-
-def _equal_flow(run: Run, law: Any, until: float | None) -> EqualHeads:
-    """Equal heads by the exact reduction to one head [ISA:symmetric]."""
-    small = type(law)(model=law.model.symmetric())
-    start = {name: np.mean(run.params[name][0], axis=0, keepdims=True) for name in run.params}
-    made, params = _moved(run, small, start, build(run.spec["dynamics"]), until, law.model.heads)
-    return EqualHeads(made.time, small.model.losses(made.params), params)
-
-
-def _moved(
-    run: Run, law: Any, start: Params, dynamics: Any, until: float | None, heads: int
-) -> tuple[Run, dict[str, np.ndarray]]:
-    """The motion of one head: at the steps of the run for a descent; for a flow to `until`, or to the run's end at its frames.
-
-    Moreover its parameters, repeated for all heads.
-    """
-    if isinstance(dynamics, Descent):
-        record, until = AtTimes(at=tuple(run.step[1:].astype(float).tolist())), None
-    else:
-        record = AtTimes(at=tuple(run.time[1:].tolist())) if until is None else _log_spaced(until)
-        until = until or float(run.time[-1])
-    made = ended(evolve(law, start, dynamics, until=until, record=record, progress=False))
-    return made, {name: np.repeat(made.params[name], heads, axis=1) for name in made.params}
-
-
-def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | None) -> EqualHeads:
-    """One head with U = H V: V_h' = F_V gives U' = H F_V, and a' = F_a(U)/H, so rates are H and 1/H times those of the run."""
-    heads = law.model.heads
-    single: dict[str, Any] = {"heads": 1}
-    if isinstance(law, RegressionSampled):
-        single = {"reduced": law.model.reduced.model_copy(update=single)}
-    one = law.model_copy(update={"model": law.model.model_copy(update=single)})
-    start = {"a": np.mean(run.params["a"][0], axis=0, keepdims=True), "V": np.sum(run.params["V"][0], axis=0, keepdims=True)}
-    dynamics = build(run.spec["dynamics"])
-    rates = {"a": dynamics.rates.get("a", 1.0) / heads, "V": dynamics.rates.get("V", 1.0) * heads}
-    made, params = _moved(run, one, start, dynamics.model_copy(update={"rates": rates}), until, heads)
-    return EqualHeads(made.time, np.asarray(made.series["loss"]), {"a": params["a"], "V": params["V"] / heads})
-
-
-def _scaled(run: Run, law: Any, sigma: float, until: float) -> Curve:
-    """The same law from logits scaled to another rms."""
-    start = run.at(0)
-    return _curve(law, {**start, "a": start["a"] * (sigma / np.sqrt(np.mean(np.asarray(start["a"]) ** 2)))}, until)
-
-
-def _curve(law: Any, start: Params, until: float, pace: float = 1.0) -> Curve:
-    """A regression flow to its time `until`, on a clock that runs `pace` times as fast."""
-    flow = GradientFlow(rtol=1e-12)  # no slower than a coarser tolerance
-    found = head_curves(ended(evolve(law, start, flow, until=until, record=_log_spaced(until), progress=False)))
-    return Curve(found.time * pace, found.loss, found.forms.levels)
-
-
-def _flow(run: Run, law: HeadsLoss | RegressionSampled, until: float) -> Curve:
-    """The regression flow from the same logits; for cross-entropy on t/d^2 with g_i = beta_i sqrt(d) [ISA:clock]."""
-    logits = np.asarray(run.params["a"][0])
-    if isinstance(law, RegressionSampled):
-        reduced, pace = law.model.reduced, 1.0
-    else:
-        chain, model = law.process, law.model
-        pace, logits = float(chain.vocab**2), logits[:, 0]
-        gains = tuple(beta * float(np.sqrt(chain.vocab)) for beta in chain.importances)
-        places = tuple(model.context - group[0] for group in chain.groups)
-        reduced = RegressionHeads(positions=model.positions, gains=gains, heads=model.heads, places=places)
-    start = {"a": logits, "V": np.zeros(reduced.shapes["V"])}
-    return _curve(RegressionLoss(model=reduced), start, until / pace, pace)
-
-
 def clock(run: Run) -> Clock | None:
     """Whether the regression flow predicts the times of this run; None where there is no such flow [ISA:clock]."""
     law, dynamics = rebuilt(run.spec["field"]), build(run.spec["dynamics"])
@@ -462,7 +339,7 @@ def clock(run: Run) -> Clock | None:
         (not np.any(run.params["V"][0]), "values do not start at zero"),
     ]
     if isinstance(law, RegressionSampled):
-        return _clock(kinds, "squared loss of sampled contexts", CLOCK.sampled)
+        return Clock(regime_of(*kinds, holds="squared loss of sampled contexts"), CLOCK.sampled)
     if law.model.targets > 1 or any(len(group) > 1 for group in law.process.groups) or not law.process.disjoint:
         return None
     # root mean square of the true logits for uniform tokens: sqrt(sum_i |beta_i A_i|^2)/d
@@ -480,9 +357,4 @@ def clock(run: Run) -> Clock | None:
         ),
         (skew <= CLOCK.skew, f"features are not centred and orthogonal: the largest cosine is {skew:.2g}, above {CLOCK.skew:g}"),
     ]
-    return _clock(kinds, f"small true logits, root mean square {size:.2f}", CLOCK.softmax, size**2)
-
-
-def _clock(kinds: list[tuple[bool, str]], sentence: str, tolerance: float, error: float = 0.0) -> Clock:
-    failed = [why for good, why in kinds if not good]
-    return Clock(not failed, "; ".join(failed) or sentence, tolerance, error)
+    return Clock(regime_of(*kinds, holds=f"small true logits, root mean square {size:.2f}"), CLOCK.softmax, size**2)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.levels import plateaus, transitions
-from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError, StagescopeError
@@ -14,7 +13,7 @@ from stagescope.papers.incremental.figures_numbers import rounded, value
 from stagescope.papers.incremental.observables import HeadCurves, head_curves
 from stagescope.papers.incremental.stopping import RIDGES, VALIDATION, stopping
 from stagescope.papers.reading import reading
-from stagescope.papers.rebuild import ended
+from stagescope.papers.rebuild import companion_run, ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.runs.run import DONE
@@ -35,7 +34,7 @@ def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     # the largest difference in loss between the first run and the same flow by a second solver
     run, until = runs[0], float(runs[0].t[-1])
     record, second = AtTimes(at=tuple(run.t[1:].tolist())), GradientFlow(method="lsoda")
-    again = ended(evolve(reading(run).law, run.at(0), second, until=until, record=record, progress=False))
+    again = companion_run(reading(run).law, run.at(0), second, until=until, record=record)
     apart = float(np.abs(head_curves(again).loss - curves[0].loss).max())
     return {
         "panels": found,

@@ -1,7 +1,7 @@
 """Read a run of incremental learning: students of a lagged chain, and the regression models."""
 
 from abc import abstractmethod
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,21 +10,22 @@ from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.levels import transitions
 from stagescope.detect.stage import Stage, Stages
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.record import LogSpaced
+from stagescope.dynamics.descent import Descent
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.record import AtTimes, LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
-from stagescope.papers.incremental.evidence import Companions, Evidence, Task, clock, companions
+from stagescope.papers.incremental.evidence import Curve, EqualHeads, Evidence, Task, clock
 from stagescope.papers.incremental.levels import uniform_excess
 from stagescope.papers.incremental.observables import RESOLUTION, HeadCurves, LagCurves, dense, head_curves, lag_curves
 from stagescope.papers.incremental.process import LaggedChain
-from stagescope.papers.incremental.regression import RegressionSampled
+from stagescope.papers.incremental.regression import Regression, RegressionHeads, RegressionLoss, RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping import StoppingEvidence
 from stagescope.papers.incremental.students import HeadsLoss
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended
+from stagescope.papers.rebuild import companion_run
+from stagescope.params import Params
 from stagescope.runs.run import Run
-from stagescope.spec import build
 from stagescope.views.view import Explained, SmallTable, captions, motion_words, plain
 
 
@@ -56,19 +57,66 @@ class IncrementalReading(Reading):
         """The run replayed at frames that do not depend on its own record, so that one event has one time."""
         return dense(self.run, self.replay) if self.replays else self.run
 
-    @cached_property
-    def companion_makers(self) -> Companions:
-        return companions(self.dense)
+    def equal_heads(self, until: float | None) -> EqualHeads:
+        """The companion run from equal heads: at the steps of a descent; of a flow to `until`, or to its end at its frames.
 
-    def make_companion(self, name: str, *given: float | None) -> Any:
-        """A companion run by its name in `Companions`."""
-        return getattr(self.companion_makers, name)(*given)
+        It is one head. For a regression by the exact reduction [ISA:symmetric]; otherwise by U = H V: V_h' = F_V gives
+        U' = H F_V, and a' = F_a(U)/H, so rates are H and 1/H times those of the run.
+        """
+        law: Any = self.law
+        run, dynamics, heads = self.dense, self.dynamics, law.model.heads
+        start = {name: np.mean(run.params[name][0], axis=0, keepdims=True) for name in run.params}
+        reduced = isinstance(law, Regression)
+        if reduced:
+            one: Any = type(law)(model=law.model.symmetric())
+        else:
+            single: dict[str, Any] = {"heads": 1}
+            if isinstance(law, RegressionSampled):
+                single = {"reduced": law.model.reduced.model_copy(update=single)}
+            one = law.model_copy(update={"model": law.model.model_copy(update=single)})
+            start["V"] = np.sum(run.params["V"][0], axis=0, keepdims=True)
+            rates = {"a": dynamics.rates.get("a", 1.0) / heads, "V": dynamics.rates.get("V", 1.0) * heads}
+            dynamics = dynamics.model_copy(update={"rates": rates})
+        if isinstance(dynamics, Descent):
+            record, until = AtTimes(at=tuple(run.step[1:].astype(float).tolist())), None
+        else:
+            record = AtTimes(at=tuple(run.time[1:].tolist())) if until is None else _log_spaced(until)
+            until = until or float(run.time[-1])
+        made = companion_run(one, start, dynamics, until=until, record=record)
+        params = {name: np.repeat(made.params[name], heads, axis=1) for name in made.params}
+        if reduced:
+            return EqualHeads(made.time, one.model.losses(made.params), params)
+        return EqualHeads(made.time, np.asarray(made.series["loss"]), {"a": params["a"], "V": params["V"] / heads})
 
-    @property
-    def cached_companions(self) -> Companions:
-        """The companion runs, each made once."""
-        names = [name for name, make in vars(self.companion_makers).items() if make is not None]
-        return Companions(**{name: partial(self.companion, self.make_companion, name) for name in names})
+    def scaled(self, sigma: float, until: float) -> Curve:
+        """The same regression flow from the same draw at another initial noise."""
+        start = self.dense.at(0)
+        return _curve(self.law, {**start, "a": start["a"] * (sigma / np.sqrt(np.mean(np.asarray(start["a"]) ** 2)))}, until)
+
+    def regression_flow(self, until: float) -> Curve:
+        """The regression flow from the same logits; for cross-entropy on t/d^2 with g_i = beta_i sqrt(d) [ISA:clock]."""
+        law, logits, pace = self.law, np.asarray(self.dense.params["a"][0]), 1.0
+        if isinstance(law, RegressionSampled):
+            reduced = law.model.reduced
+        else:
+            chain, model = law.process, law.model
+            pace, logits = float(chain.vocab**2), logits[:, 0]
+            gains = tuple(beta * float(np.sqrt(chain.vocab)) for beta in chain.importances)
+            places = tuple(model.context - group[0] for group in chain.groups)
+            reduced = RegressionHeads(positions=model.positions, gains=gains, heads=model.heads, places=places)
+        start = {"a": logits, "V": np.zeros(reduced.shapes["V"])}
+        return _curve(RegressionLoss(model=reduced), start, until / pace, pace)
+
+
+def _log_spaced(until: float) -> LogSpaced:
+    return LogSpaced(frames=2000, first=until * 1e-5)
+
+
+def _curve(law: Any, start: Params, until: float, pace: float = 1.0) -> Curve:
+    """A regression flow to its time `until`, on a clock that runs `pace` times as fast."""
+    flow = GradientFlow(rtol=1e-12)  # no slower than a coarser tolerance
+    found = head_curves(companion_run(law, start, flow, until=until, record=_log_spaced(until)))
+    return Curve(found.time * pace, found.loss, found.forms.levels)
 
 
 class StudentReading(IncrementalReading):
@@ -114,7 +162,7 @@ class StudentReading(IncrementalReading):
             predicts=True,
             errors=tuple(np.abs((levels.losses - levels.losses[-1]) - (levels.training - levels.training[-1])).tolist()),
         )
-        return Evidence(self.dense, self.heads, task, self.cached_companions, clock(self.dense))
+        return Evidence(self.dense, self.heads, task, clock(self.dense), reading=self)
 
 
 class RegressionReading(IncrementalReading):
@@ -133,8 +181,8 @@ class RegressionReading(IncrementalReading):
 
     def other_batches(self, draw: int) -> tuple[float | None, ...]:
         run, law = self.dense, self.law.model_copy(update={"seed": self.law.seed + draw})
-        dynamics = build(run.spec["dynamics"]).shortened(int(run.step[-1]))
-        made = ended(evolve(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps), progress=False))
+        dynamics = self.dynamics.shortened(int(run.step[-1]))
+        made = companion_run(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps))
         curves = head_curves(made)
         return transitions(curves.time, curves.loss, curves.forms.levels)
 
@@ -147,7 +195,7 @@ class RegressionReading(IncrementalReading):
         curves = self.curves
         forms = None if isinstance(self.law, RegressionSampled) else curves.forms
         task = Task(curves.model.gains, curves.model.heads, forms=forms)
-        return Evidence(self.dense, self.heads, task, self.cached_companions, clock(self.dense))
+        return Evidence(self.dense, self.heads, task, clock(self.dense), reading=self)
 
 
 MOST = 12

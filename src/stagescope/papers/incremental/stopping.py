@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.comparison import Comparison, Regime, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED
 from stagescope.detect.transitions import LIMITS, transitions
 from stagescope.errors import InputError
@@ -16,6 +16,7 @@ from stagescope.fields.softmax import log_softmax
 from stagescope.papers.incremental.levels import Contexts, RestrictedClass, drawn_moments, fit, fit_ridge
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students import LaggedLoss
+from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
 
 LOOK = 0.1
@@ -294,11 +295,8 @@ COUNTS = 0.01
 """Differences in loss below this share of the whole ladder l_0 - l_k are no gain and no loss."""
 
 
-@dataclass(frozen=True)
-class StoppingEvidence:
+class StoppingEvidence(Evidence):
     """The stops of a run, computed when a claim first looks at them."""
-
-    run: Run
 
     @cached_property
     def stopping(self) -> Stopping | str:
@@ -323,13 +321,13 @@ def _counts(found: Stopping) -> float:
 def overfits(found: Stopping | str) -> Regime:
     """There is something to stop: the loss to the true law is higher at the end than at its least."""
     if isinstance(found, str):
-        return Regime(False, found, applies=False)
+        return not_applicable(found)
     least, gain = _counts(found), found.gain
     if gain <= least:
         said = (
             f"{found.law.sequences} sequences are not overfitted: {gain:.3g} above the best frame at the end ({least:.2g} counts)"
         )
-        return Regime(False, said, applies=False)
+        return not_applicable(said)
     # a run that got worse has nothing to say of stopping if it never was on the ladder, or if there is none to see
     losses, excess = found.curves.levels.losses, found.validation - found.validation_law.floor
     half, height = float((losses[0] + losses[1]) / 2 - losses[-1]), float(losses[0] - losses[-1])
@@ -340,9 +338,7 @@ def overfits(found: Stopping | str) -> Regime:
         (best <= half, f"t_1 was not passed: the best frame is {best:.3g} above Bayes, half-way is {half:.3g}"),
         (height > error, f"the ladder is {height:.2g} high, the held-out loss has a standard error of {error:.2g}"),
     )
-    failed = "; ".join(sentence for good, sentence in kinds if not good)
-    sentence = f"{found.law.sequences} sequences are overfitted: {gain:.3g} above the best frame at the end"
-    return Regime(not failed, failed or sentence)
+    return regime_of(*kinds, holds=f"{found.law.sequences} sequences are overfitted: {gain:.3g} above the best frame at the end")
 
 
 def decided(found: Stopping | str) -> Regime:
@@ -379,7 +375,7 @@ def against_ridge(evidence: StoppingEvidence) -> Comparison:
     found = evidence.found
     allowed = _counts(found)
     if not np.isfinite(found.ridge).all():
-        return Comparison("> 0", None, allowed, None, "a ridge fit did not converge", unit="nats")
+        return undecided("a ridge fit did not converge", "> 0", allowed, "nats")
     best, stopped = int(np.argmin(found.ridge)), found.loss("oracle")
     above = stopped - float(found.ridge[best])
     reason = f"loss {stopped:.4g} at the best stop, {stopped - above:.4g} by the ridge fit of class {best} that knows the lags"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stagescope.claims.claim import Claim, claim
-from stagescope.claims.comparison import Comparison, Regime, at_least
+from stagescope.claims.comparison import Comparison, Regime, at_least, narrowed, not_applicable
 from stagescope.watching.events import Together, first_layer, together
 
 
@@ -34,12 +34,9 @@ def _cosines(run: Any) -> tuple[Together, Together] | None:
 
 def _regime(evidence: Any) -> Regime:
     if "sketch" not in evidence.run.series:
-        return Regime(False, "asks for sketches of the patterns, which were not recorded", applies=False)
-    if not evidence.gate.open:
-        return Regime(False, evidence.gate.sentence)
-    if _cosines(evidence.run) is None:
-        return Regime(False, f"in no layer the heads move by {BARS.moved:g} in the mean")
-    return Regime(True, evidence.gate.sentence)
+        return not_applicable("asks for sketches of the patterns, which were not recorded")
+    moved = _cosines(evidence.run) is not None, f"in no layer the heads move by {BARS.moved:g} in the mean"
+    return narrowed(Regime(evidence.gate.open, evidence.gate.sentence), moved)
 
 
 def _both(evidence: Any) -> tuple[Together, Together, tuple[Together, Together] | None]:

@@ -5,15 +5,22 @@ from functools import partial
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement
+from stagescope.claims.comparison import (
+    Comparison,
+    Condition,
+    OverRuns,
+    Regime,
+    agreement,
+    narrowed,
+    not_applicable,
+    regime_of,
+    undecided,
+)
 from stagescope.detect.events import turns
 from stagescope.detect.plateaus import thinned
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.limits import LIMITS
-
-Condition = tuple[bool, str]
-"""Whether it holds, and what to say where it does not."""
 
 
 def _flow(evidence: Evidence, merged: bool, *conditions: Condition, holds: str = "", about: Condition = (True, "")) -> Regime:
@@ -22,14 +29,13 @@ def _flow(evidence: Evidence, merged: bool, *conditions: Condition, holds: str =
     `about` is what the run must be for the claim to be applicable.
     """
     if evidence.model.merged != merged:
-        return Regime(False, f"the claim is about {'merged' if merged else 'separate'} heads", applies=False)
-    if failed := evidence.failures():
-        return Regime(False, f"the claim is about the exact flow: {'; '.join(failed)}", applies=False)
+        return not_applicable(f"the claim is about {'merged' if merged else 'separate'} heads")
+    if not evidence.exact_flow.holds:
+        return not_applicable(f"the claim is about the exact flow: {evidence.exact_flow.sentence}")
     if not about[0]:
-        return Regime(False, about[1], applies=False)
-    failed = [sentence for good, sentence in conditions if not good]
+        return not_applicable(about[1])
     usual = f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}"
-    return Regime(not failed, "; ".join(failed) or holds or usual)
+    return regime_of(*conditions, holds=holds or usual)
 
 
 def _small_start(evidence: Evidence, largest: float) -> Condition:
@@ -48,11 +54,6 @@ def _separated(evidence: Evidence) -> Condition:
 def _all_drops(evidence: Evidence) -> Condition:
     """Whether the run lasts until the last drop that its heads can make."""
     return evidence.reached == len(evidence.times), f"{evidence.reached} of {len(evidence.times)} drops came"
-
-
-def _undecided(reason: str, predicted: float | str = "-", tolerance: float | str | None = None) -> Comparison:
-    """A comparison that this run cannot make."""
-    return Comparison(predicted, None, tolerance, None, reason)
 
 
 def _plateaus(evidence: Evidence) -> Regime:
@@ -79,7 +80,7 @@ def _levels(evidence: Evidence) -> Comparison:
         off.append(abs(loss - level) / (room * evidence.trace))
         parts.append(f"{m}: {loss:.6g} ({level:.6g}{mark})")
     if not parts:
-        return _undecided("there is no plateau between two drops of different heads", 0.0, 1.0)
+        return undecided("there is no plateau between two drops of different heads", 0.0, 1.0)
     reason = f"loss on plateaus, level in brackets: {'; '.join(parts)}"
     return agreement(0.0, max(off), 1.0, reason, unit="of the tolerance of a plateau")
 
@@ -104,7 +105,7 @@ def _regression(evidence: Evidence) -> Comparison:
         if evidence.is_settled(m)
     }
     if not off:
-        return _undecided("no plateau between two drops is so long that heads lose what they have of later directions", 0.0)
+        return undecided("no plateau between two drops is so long that heads lose what they have of later directions", 0.0)
     worst = max(off, key=lambda m: off[m])
     reason = f"on plateau {worst} M differs from regression on {worst} principal components by {off[worst]:.2g} of M_11"
     return agreement(0.0, off[worst], LIMITS.near, reason, unit="of M_11")
@@ -113,7 +114,7 @@ def _regression(evidence: Evidence) -> Comparison:
 def _few(evidence: Evidence) -> Regime:
     model = evidence.model
     if not model.merged and model.reach == evidence.task.dim:
-        return Regime(False, f"the heads can hold all {model.reach} directions", applies=False)
+        return not_applicable(f"the heads can hold all {model.reach} directions")
     late = evidence.time >= 0.9 * evidence.time[-1]
     still = float(np.ptp(evidence.loss[late]))
     settled = still <= 0.01 * LIMITS.exact * evidence.trace, f"the loss still moves by {still:.1e} in the last tenth of the run"
@@ -144,7 +145,7 @@ def _one_drop(evidence: Evidence) -> Comparison:
 def _drop(evidence: Evidence) -> Comparison:
     predicted, measured = forms.merged_drop_time(evidence.task, evidence.start), evidence.times[0]
     if measured is None or not np.isfinite(predicted):
-        return _undecided("no drop came, or none is predicted", tolerance=LIMITS.drop)
+        return undecided("no drop came, or none is predicted", "-", LIMITS.drop)
     reason = f"the drop is at t={measured:.6g}, predicted {predicted:.6g} from the start"
     return agreement(predicted, measured, LIMITS.drop * predicted, reason, unit="t")
 
@@ -155,7 +156,7 @@ def _rate(evidence: Evidence) -> Comparison:
     grown = np.linalg.norm(forms.merged_growing(evidence.task, evidence.params), axis=1)
     inside = np.flatnonzero(grown <= LIMITS.far * grown.max())
     if inside.size < 5 or grown[inside[-1]] < np.e * grown[0]:
-        return _undecided("the start is too large: nothing grows e-fold while it is small", rate, LIMITS.near * rate)
+        return undecided("the start is too large: nothing grows e-fold while it is small", rate, LIMITS.near * rate)
     slope = float(np.polyfit(evidence.time[inside], np.log(grown[inside]), 1)[0])
     return agreement(rate, slope, LIMITS.near * rate, f"small heads grow at {slope:.5g}, predicted {rate:.5g}", unit="1/t")
 
@@ -163,7 +164,7 @@ def _rate(evidence: Evidence) -> Comparison:
 def _white(evidence: Evidence) -> Regime:
     task = evidence.task
     if evidence.model.merged and np.ptp(task.spectrum) > 1e-12 * task.spectrum[0]:
-        return Regime(False, "the eigenvalues differ", applies=False)
+        return not_applicable("the eigenvalues differ")
     start = evidence.map[0]
     mean, size = float(np.trace(start)) / task.dim, np.sqrt(np.sum(start**2) / task.dim)
     off = float(np.max(np.abs(start - mean * np.eye(task.dim)))) / size if size else np.inf
@@ -193,7 +194,7 @@ def _came(evidence: Evidence) -> Condition:
 
 def _first_drop(evidence: Evidence) -> Comparison:
     if not evidence.predicted or evidence.times[0] is None:
-        return _undecided("no first drop")
+        return undecided("no first drop", "-")
     drop, measured = evidence.predicted[0], evidence.times[0]
     tolerance = LIMITS.near if _small_start(evidence, LIMITS.small)[0] else LIMITS.far
     reason = f"the first drop is at t={measured:.6g}, predicted {drop.time:.6g} from T of {evidence.model.heads} heads"
@@ -206,7 +207,7 @@ def _first_drop(evidence: Evidence) -> Comparison:
 def _winner(evidence: Evidence) -> Comparison:
     """The head whose value rises at the first drop."""
     if not evidence.predicted or evidence.times[0] is None:
-        return _undecided("no first drop")
+        return undecided("no first drop", "-")
     drop = evidence.predicted[0]
     shares = np.abs(evidence.shares[int(np.searchsorted(evidence.time, evidence.times[0])), :, drop.direction])
     head = int(np.argmax(shares))
@@ -221,31 +222,29 @@ def _apart(evidence: Evidence, without: float) -> Condition:
 
 
 def _several_heads(evidence: Evidence) -> Regime:
-    regime, apart = _first(evidence), _apart(evidence, np.inf)
-    if regime.applies and evidence.model.heads == 1:
-        return Regime(False, "there is one head", applies=False)
-    return Regime(False, apart[1]) if regime.holds and not apart[0] else regime
+    regime = narrowed(_first(evidence), _apart(evidence, np.inf))
+    return not_applicable("there is one head") if regime.applies and evidence.model.heads == 1 else regime
 
 
 def _course_regime(evidence: Evidence) -> Regime:
     about = evidence.model.rank == 1, "the scalar law is of heads of rank one"
     regime = _flow(evidence, False, _small_start(evidence, LIMITS.course), about=about)
-    if not regime.applies or not regime.holds:
+    if not regime.holds:
         return regime
-    failed = [sentence for good, sentence in (_separated(evidence), _apart(evidence, 0.0)) if not good]
-    return Regime(False, failed[0]) if failed else _first(evidence)
+    regime = narrowed(regime, _separated(evidence), _apart(evidence, 0.0))
+    return _first(evidence) if regime.holds else regime
 
 
 def _course(evidence: Evidence) -> Comparison:
     """|v| of the first winner from long before its drop to halfway to the second one, against the scalar law."""
     times = evidence.times
     if not evidence.predicted or (drop := evidence.predicted[0]).blow_up is None or times[0] is None:
-        return _undecided("no first drop", 0.0, LIMITS.near)
+        return undecided("no first drop", 0.0, LIMITS.near)
     after = times[1] if len(times) > 1 else None
-    stop = float(evidence.time[-1]) if after is None else (drop.time + after) / 2
+    stop = evidence.end if after is None else (drop.time + after) / 2
     inside = np.flatnonzero((evidence.time > 0.5 * drop.time) & (evidence.time < stop))
     if inside.size < 5:
-        return _undecided("too few frames around the first drop", 0.0, LIMITS.near)
+        return undecided("too few frames around the first drop", 0.0, LIMITS.near)
     values = np.abs(evidence.params["v"][inside, drop.head])
     law = forms.value_course(evidence.task, drop.direction, evidence.time[inside] - drop.blow_up)
     off = float(np.max(np.abs(values - law))) / forms.head_value(evidence.task, (drop.direction,))
@@ -255,9 +254,6 @@ def _course(evidence: Evidence) -> Comparison:
     return agreement(0.0, off, LIMITS.near, reason, predicted_error=min(evidence.mixed**2 / 2, 1.0), unit="of v_inf")
 
 
-NO_COMPANIONS = "companion runs of companion runs are not made"
-
-
 def _cascades(evidence: Evidence) -> Regime:
     return _flow(
         evidence,
@@ -265,7 +261,6 @@ def _cascades(evidence: Evidence) -> Regime:
         _small_start(evidence, LIMITS.small),
         _separated(evidence),
         _all_drops(evidence),
-        (evidence.seeded is not None, NO_COMPANIONS),
         holds=f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}; "
         "drops after close heads are left out",
         about=(evidence.model.rank == 1 and evidence.model.reach > 1, "the cascade is of two or more heads of rank one"),
@@ -290,16 +285,16 @@ def _cascade(evidence: Evidence) -> Comparison:
 
     So its own first drop, which is predicted to 1 %, must not be off by 15 % either.
     """
-    if evidence.seeded is None or not evidence.predicted or evidence.times[0] is None:
-        return _undecided("no companion runs, or no first drop", LIMITS.right)
+    if not evidence.predicted or evidence.times[0] is None:
+        return undecided("no first drop", LIMITS.right)
     own = abs(evidence.times[0] / evidence.predicted[0].time - 1)
     if own > LIMITS.later:
         reason = f"the first drop of this run is off by {own:.1%}, so it is none of the runs that the cascade is about"
         return Comparison(LIMITS.right, 0.0, "at least", False, reason, unit="of later drops")
-    runs = [evidence, *evidence.seeded(tuple(range(LIMITS.runs)))]
+    runs = [evidence, *evidence.companions("from_seed", range(LIMITS.runs))]
     rows = [row for run in runs for row in _judged(run)]
     if len(rows) < LIMITS.least:
-        return _undecided(f"{len(rows)} later drops of {len(runs)} runs are in regime, fewer than {LIMITS.least}", LIMITS.right)
+        return undecided(f"{len(rows)} later drops of {len(runs)} runs are in regime, fewer than {LIMITS.least}", LIMITS.right)
     predicted, measured, heads = zip(*rows, strict=True)
     errors = [abs(seen / law - 1) for law, seen, _ in rows]
     right = [head and error <= LIMITS.later for head, error in zip(heads, errors, strict=True)]
@@ -321,18 +316,17 @@ def _scales(evidence: Evidence) -> Regime:
         merged,
         _small_start(evidence, LIMITS.course if merged else LIMITS.small),
         _came(evidence),
-        (evidence.scaled is not None, NO_COMPANIONS),
         holds=f"{evidence.size:.2g} of the final value, and starts up to 10 times smaller",
     )
 
 
 def _scale_law(evidence: Evidence) -> Comparison:
     """Separate heads: (d1 - delay) s is one number, an escape of order two. Merged: d1 grows by ln(1/s)/r, an exponential one."""
-    if evidence.scaled is None or evidence.times[0] is None:
-        return _undecided("no companion runs, or no first drop", tolerance=LIMITS.near)
-    times = [evidence.times[0], *(evidence.scaled(factor).times[0] for factor in LIMITS.factors[1:])]
+    if evidence.times[0] is None:
+        return undecided("no first drop", "-", LIMITS.near)
+    times = [evidence.times[0], *(evidence.companion("from_scaled", factor).times[0] for factor in LIMITS.factors[1:])]
     if None in times:
-        return _undecided("a companion run ended before its first drop", tolerance=LIMITS.near)
+        return undecided("a companion run ended before its first drop", "-", LIMITS.near)
     seen, scales = np.array(times, dtype=float), evidence.scale * np.array(LIMITS.factors)
     merged = evidence.model.merged
     if merged:
@@ -397,7 +391,7 @@ def opening_fits(evidence: Evidence) -> dict[int, tuple[float, float]]:
 def _rates(evidence: Evidence) -> Comparison:
     fits = opening_fits(evidence)
     if not fits:
-        return _undecided("no direction opens for an e-fold while v of its head is at rest", 1.0, LIMITS.rate)
+        return undecided("no direction opens for an e-fold while v of its head is at rest", 1.0, LIMITS.rate)
     worst = max((rate / law for rate, law in fits.values()), key=lambda ratio: abs(ratio - 1))
     parts = (f"direction {i + 1}: {rate:.4g} (v_S lambda^2 = {law:.4g})" for i, (rate, law) in fits.items())
     return agreement(1.0, worst, LIMITS.rate, f"rates of keys and queries: {'; '.join(parts)}", unit="of v_S lambda_i^2")
@@ -406,7 +400,7 @@ def _rates(evidence: Evidence) -> Comparison:
 def _several_groups(evidence: Evidence) -> Regime:
     regime = _ranked(evidence)
     if regime.applies and (evidence.model.rank or 1) >= evidence.model.reach:
-        return Regime(False, "one head holds all directions", applies=False)
+        return not_applicable("one head holds all directions")
     return regime
 
 
@@ -421,7 +415,7 @@ def _long_plateaus(evidence: Evidence) -> Comparison:
     for m in range(rank, min(evidence.model.reach, len(times)), rank):
         ratios[m] = float((times[m] - times[m - 1]) / np.diff(times[m - rank : m]).max())
     if not ratios:
-        return _undecided("no plateau at a multiple of the rank ended", 1.0)
+        return undecided("no plateau at a multiple of the rank ended", 1.0)
     where = min(ratios, key=lambda m: ratios[m])
     reason = f"plateau {where} lasts {ratios[where]:.3g} times as long as the longest plateau inside the head before it"
     return Comparison(1.0, ratios[where], "above", ratios[where] > 1, reason, unit="of the longest plateau inside a head")

@@ -3,12 +3,12 @@
 d_m   the loss is halfway between l_{m-1} and l_m; merged heads have one drop, d1, halfway between l_0 and l_D
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from stagescope.claims.comparison import Regime, regime_of
 from stagescope.detect.events import crossing
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.linear_icl import forms
@@ -17,23 +17,16 @@ from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.params import Params
+from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.runs.run import Run
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """A run, its frames or those of a replay with more of them, and what its start predicts.
+@dataclass(frozen=True, eq=False)
+class Evidence(BaseEvidence):
+    """A run, its frames or those of a replay with more of them, and what its start predicts."""
 
-    `scaled(factor)` is the evidence of the flow from the same start times the factor, up to well after its first drop;
-    `seeded(seeds)` that of flows from other starts of the same size, those that failed left out.
-    """
-
-    run: Run
     frames: Run
     law: LinearLoss
-    scaled: Callable[[float], "Evidence"] | None = None
-    seeded: Callable[[tuple[int, ...]], list["Evidence"]] | None = None
 
     @property
     def time(self) -> np.ndarray:
@@ -84,15 +77,6 @@ class Evidence:
     def owners(self) -> list[int]:
         """The head with the largest share of each direction at the end."""
         return np.argmax(np.abs(self.shares[-1]), axis=0).tolist()
-
-    @cached_property
-    def start(self) -> Params:
-        return {name: block[0] for name, block in self.params.items()}
-
-    @cached_property
-    def scale(self) -> float:
-        """s: the root mean square of the initial parameters."""
-        return root_mean_square(self.start)
 
     @cached_property
     def size(self) -> float:
@@ -180,15 +164,15 @@ class Evidence:
             return False
         return (end - begin) * forms.settling_rate(self.task, m) >= LIMITS.settled
 
-    def failures(self) -> list[str]:
-        """Why the theory of the flow does not apply to this run; empty where it does."""
-        dynamics = self.run.spec["dynamics"]
-        kinds = (
-            (dynamics["type"] == "GradientFlow", "not a gradient flow"),
-            (set(dynamics.get("rates", {}).values()) <= {1.0}, "block rates differ"),
+    @property
+    def exact_flow(self) -> Regime:
+        """Whether the theory of the flow applies to this run."""
+        return regime_of(
+            (self.is_flow, "not a gradient flow"),
+            self.equal_rates,
             (not isinstance(self.law, LinearSampled), "sequences are sampled"),
+            holds="exact flow",
         )
-        return [sentence for good, sentence in kinds if not good]
 
     def stages(self, status: str) -> Stages:
         """Plateau m from d_m to d_{m+1}."""
@@ -210,8 +194,3 @@ class Evidence:
         facts = {"loss": loss, "level": level, "components": components, "learned": diagonal}
         words = f"loss {loss:.6g} where it falls least, level {level:.6g}"
         return Stage(f"plateau {components}", begin, end, words, facts=facts)
-
-
-def root_mean_square(params: Params) -> float:
-    """Of all parameters of a start."""
-    return float(np.sqrt(np.mean(np.concatenate([np.ravel(block) for block in params.values()]) ** 2)))

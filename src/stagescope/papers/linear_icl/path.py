@@ -8,12 +8,11 @@ from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Predicted, SaddlePath, in_order, unsure
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import Drop, SilentHead, cascade
-from stagescope.papers.linear_icl.evidence import root_mean_square
 from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.published import published
-from stagescope.params import Params
+from stagescope.params import Params, root_mean_square
 
 
 def regime(task: RegressionTask, scale: float, drops: list[Drop], m: int) -> str:

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, at_least
+from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, at_least, narrowed, not_applicable, undecided
 from stagescope.detect.levels import noise_near
-from stagescope.errors import StagescopeError
 from stagescope.fields.softmax import softmax
 from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.finite import FiniteLoss, causal
@@ -22,7 +21,7 @@ from stagescope.watching.heads import even_patterns, prefix_match
 def _begins_low(evidence: Evidence) -> Regime:
     """The run begins at the lowest strategy that its model has."""
     if evidence.doubly:
-        return Regime(False, "under a doubly stochastic prior a unigram is the uniform prediction", applies=False)
+        return not_applicable("under a doubly stochastic prior a unigram is the uniform prediction")
     if evidence.model in LIMITS.slow and not _reads_unigrams(evidence):
         return Regime(False, "the best unigram member of this model is nearer to another strategy: sequences are too short")
     wanted = min(int(evidence.model in ("S", "S3")), len(evidence.strategies.names) - 2)
@@ -56,9 +55,9 @@ def _order(evidence: Evidence) -> Comparison:
 
 def _rests(evidence: Evidence) -> Regime:
     if evidence.model == "T" or not evidence.exact:
-        return Regime(False, "levels are exact for R, S, S3, and F on all sequences", applies=False)
+        return not_applicable("levels are exact for R, S, S3, and F on all sequences")
     if evidence.doubly and evidence.model in LIMITS.slow:
-        return Regime(False, "under a doubly stochastic prior there is no unigram plateau", applies=False)
+        return not_applicable("under a doubly stochastic prior there is no unigram plateau")
     slow = LIMITS.slow.get(evidence.model, np.inf)
     if evidence.model in LIMITS.slow and not evidence.from_zero:
         return Regime(False, "the match does not begin at zero")
@@ -76,14 +75,14 @@ def _levels(evidence: Evidence) -> Comparison:
     """R and F: the plateau between t_1 and t_2 is at its class. S and S3: the end is at the last entropy."""
     if evidence.model in LIMITS.slow:
         if (rest := evidence.rest) is None or evidence.t2 is None:
-            return Comparison(None, None, LIMITS.level, None, "the run has not passed t_1 and t_2", unit="nats")
+            return undecided("the run has not passed t_1 and t_2", None, LIMITS.level, "nats")
         noise = 2 * noise_near(evidence.time, evidence.loss, rest.t)
         reason = f"the loss rests at {rest.loss:.5f} at t = {rest.t:.4g}; the unigram class has {rest.level:.5f}"
         return agreement(rest.level, rest.loss, LIMITS.level, reason, measured_error=noise, unit="nats")
     loss, level = evidence.loss, float(evidence.levels.losses[-1])
     tolerance, last = (LIMITS.level, "t2") if evidence.model == "S" else (LIMITS.entropy, "t3")
     if evidence.event_time(last)[0] is None:
-        return Comparison(level, None, tolerance, None, f"the run ends before {last}", unit="nats")
+        return undecided(f"the run ends before {last}", level, tolerance, "nats")
     left = _left(evidence)
     reason = f"the loss ends at {loss[-1]:.5f}, the entropy is {level:.5f}; it fell by {left:.1e} in the last half"
     return agreement(level, float(loss[-1]) - left / 2, tolerance, reason, measured_error=left / 2, unit="nats")
@@ -97,7 +96,7 @@ def _left(evidence: Evidence) -> float:
 
 def _plateau_known(evidence: Evidence) -> Regime:
     if evidence.model not in ("R", "F") or evidence.doubly:
-        return Regime(False, "the match has no value on a unigram plateau in this model or under this prior", applies=False)
+        return not_applicable("the match has no value on a unigram plateau in this model or under this prior")
     if evidence.run.clock != "t":
         return Regime(False, "Adam moves all scores alike, whatever their gradients are")
     return Regime(evidence.from_zero, "the match begins at zero" if evidence.from_zero else "the match does not begin at zero")
@@ -108,7 +107,7 @@ def _layers(evidence: Evidence) -> Comparison:
     match, lag = evidence.events["match"], evidence.events["lag"]
     words = f"the match has half of its plateau value at {match}, attention on lag 1 twice its start at {lag}"
     if match.interval is None and lag.interval is None:
-        return Comparison("layer 2", None, "earlier", None, words)
+        return undecided(words, "layer 2", "earlier")
     if match.interval is None or lag.interval is None:
         holds = False if match.interval is None else None
         return Comparison("layer 2", "layer 1" if holds is False else None, "earlier", holds, words)
@@ -139,7 +138,7 @@ def _trigram(evidence: Evidence) -> Comparison:
 
 def _attends(evidence: Evidence) -> Regime:
     if evidence.model not in ("S", "T"):
-        return Regime(False, "layer 2 of S and T alone is attention", applies=False)
+        return not_applicable("layer 2 of S and T alone is attention")
     when = evidence.t2
     return Regime(when is not None, "t_2 was reached" if when is not None else "t_2 was not reached")
 
@@ -191,7 +190,7 @@ def layer_two(law: FiniteLoss, params: Params, tokens: np.ndarray) -> np.ndarray
 
 def _infinite(evidence: Evidence) -> Regime:
     if evidence.model not in ("R", "S"):
-        return Regime(False, "closed forms are for R and S", applies=False)
+        return not_applicable("closed forms are for R and S")
     if evidence.run.clock != "t":
         return Regime(False, "Adam moves all scores alike, whatever their gradients are")
     good = evidence.from_zero and bool(np.ptp(evidence.start["v"]) < LIMITS.same)
@@ -230,7 +229,7 @@ def _lag_gradient(evidence: Evidence) -> Comparison:
 
 def _softmax(evidence: Evidence) -> Regime:
     if evidence.model != "S":
-        return Regime(False, "the unigram point is exact for S alone", applies=False)
+        return not_applicable("the unigram point is exact for S alone")
     return Regime(evidence.from_zero, "the run begins at the unigram point" if evidence.from_zero else "b does not begin at zero")
 
 
@@ -246,7 +245,7 @@ def _near_stationary(evidence: Evidence) -> Comparison:
 def on_plateau(evidence: Evidence) -> Regime:
     """The regime of the law of the plateau."""
     if evidence.model != "R" or evidence.doubly:
-        return Regime(False, "the law is that of the unigram plateau of R", applies=False)
+        return not_applicable("the law is that of the unigram plateau of R")
     if not evidence.flow or not evidence.from_zero:
         return Regime(False, "the run is no flow from a match of zero")
     if evidence.lags < min(LIMITS.many):
@@ -270,7 +269,7 @@ def _timed(evidence: Evidence, predicted: float, share: float) -> Comparison:
     """t_2 beside a law."""
     when, half = evidence.event_time("t2")
     if when is None:
-        late = float(evidence.time[-1]) > (1 + share) * predicted
+        late = evidence.end > (1 + share) * predicted
         words = f"t_2 was not reached by {evidence.time[-1]:.4g}; the law is {predicted:.4g}"
         return Comparison(predicted, None, share * predicted, False if late else None, words, unit="t")
     reason = f"t_2 is {when:.5g}, the law {predicted:.5g}: {when / predicted:.3f} of it"
@@ -279,7 +278,7 @@ def _timed(evidence: Evidence, predicted: float, share: float) -> Comparison:
 
 def _two_steps(evidence: Evidence) -> Regime:
     if not (evidence.model == "S" or (evidence.model == "R" and evidence.doubly)):
-        return Regime(False, "the two-step law is for S, and for R under a doubly stochastic prior", applies=False)
+        return not_applicable("the two-step law is for S, and for R under a doubly stochastic prior")
     if not evidence.flow or not evidence.from_zero:
         return Regime(False, "the run is no flow from a match of zero")
     if evidence.model == "R" and evidence.law.model.form != "parts" and evidence.law.process.tokens > 2:
@@ -295,35 +294,30 @@ def _two_step(evidence: Evidence) -> Comparison:
     return _timed(evidence, evidence.two_step, LIMITS.fifth)
 
 
-def _companions(evidence: Evidence, changes: list[dict[str, Any]]) -> list[Evidence]:
-    """The runs that could be made."""
-    return [each for each in evidence.others(changes) if not isinstance(each, StagescopeError)]
-
-
 def _of_study(evidence: Evidence, regime: Regime) -> Regime:
-    if regime.applies and regime.holds and evidence.run.config is None:
-        return Regime(False, "the run was not made by the study, so it has no options to change")
-    return regime
+    made = evidence.run.config is not None, "the run was not made by the study, so it has no options to change"
+    return narrowed(regime, made)
 
 
 def _noise_regime(evidence: Evidence) -> Regime:
-    regime = on_plateau(evidence)
-    if regime.applies and regime.holds and float(np.std(evidence.start["v"])) > 1.3:
-        return Regime(False, "the scores of the lags begin with more noise than one")
-    if regime.applies and regime.holds and effective_lags(evidence.start["v"]) < LIMITS.fewest:
-        return Regime(False, f"{effective_lags(evidence.start['v']):.0f} effective lags; at least {LIMITS.fewest} are needed")
-    return _of_study(evidence, regime)
+    regime, scores = on_plateau(evidence), evidence.start["v"]
+    if not regime.holds:
+        return regime
+    lags = effective_lags(scores)
+    calm = bool(np.std(scores) <= 1.3), "the scores of the lags begin with more noise than one"
+    many = lags >= LIMITS.fewest, f"{lags:.0f} effective lags; at least {LIMITS.fewest} are needed"
+    return _of_study(evidence, narrowed(regime, calm, many))
 
 
 def _noise(evidence: Evidence) -> Comparison:
     """t_2 over its law at other noises beside that of the run, each with the lags of its own start."""
-    made = _companions(evidence, [{"init_scale": sigma, "until": None} for sigma in LIMITS.noises])
+    made = evidence.companions("changed", [{"init_scale": sigma, "until": None} for sigma in LIMITS.noises])
     runs = [each for each in made if each.plateau.leads and effective_lags(each.start["v"]) >= LIMITS.fewest]
     when = evidence.t2
     timed = [(each, each.t2) for each in runs]
     known = [(float(np.std(each.start["v"])), t / each.plateau_time) for each, t in timed if t is not None]
     if when is None or len(known) < 2:
-        return Comparison(0.0, None, LIMITS.small, None, "t_2 was not reached in this run, or in fewer than two beside it")
+        return undecided("t_2 was not reached in this run, or in fewer than two beside it", 0.0, LIMITS.small)
     own = when / evidence.plateau_time
     apart = max(abs(ratio / own - 1) for _, ratio in known)
     over = OverRuns(tuple(x for x, _ in known), tuple(y for _, y in known), (own,) * len(known), "noise of v", "t_2 over its law")
@@ -334,9 +328,9 @@ def _noise(evidence: Evidence) -> Comparison:
 
 def _slower_lags(evidence: Evidence) -> Regime:
     if evidence.model not in ("R", "F", "T") or evidence.doubly:
-        return Regime(False, "the claim compares R, F or T with the doubly stochastic prior", applies=False)
+        return not_applicable("the claim compares R, F or T with the doubly stochastic prior")
     if evidence.law.process.tokens > 2:
-        return Regime(False, "the control of the paper has two tokens; with three, scaled rows are not faster", applies=False)
+        return not_applicable("the control of the paper has two tokens; with three, scaled rows are not faster")
     if evidence.run.clock != "t":
         return Regime(False, "Adam has no plateau to be delayed on")
     gain = evidence.law.length**2 if evidence.model == "F" else 1  # logits of F are sums over the sequence
@@ -347,9 +341,9 @@ def _slower_lags(evidence: Evidence) -> Regime:
 def _doubly(evidence: Evidence) -> Comparison:
     change: dict[str, Any] = {"doubly_stochastic": True}
     when, half = evidence.event_time("t2")
-    runs = _companions(evidence, [change | ({"until": None} if evidence.flow and evidence.model == "R" else {})])
+    runs = evidence.companions("changed", [change | ({"until": None} if evidence.flow and evidence.model == "R" else {})])
     if when is None or not runs or runs[0].t2 is None:
-        return Comparison(LIMITS.earlier, None, "at least", None, "t_2 was not reached in both runs")
+        return undecided("t_2 was not reached in both runs", LIMITS.earlier, "at least")
     other, error = runs[0].event_time("t2")
     ratio = when / other if other else np.inf
     spread = ratio * float(np.hypot(half / when, error / other)) if other else 0.0
@@ -360,9 +354,9 @@ def _doubly(evidence: Evidence) -> Comparison:
 
 
 def _with_adam(evidence: Evidence) -> Regime:
-    kind = (evidence.run.spec["dynamics"].get("optimizer") or {}).get("type")
+    kind = (evidence.dynamics.get("optimizer") or {}).get("type")
     if evidence.model != "R" or evidence.doubly or kind != "Adam":
-        return Regime(False, "the claim is about R with Adam", applies=False)
+        return not_applicable("the claim is about R with Adam")
     return _of_study(evidence, Regime(evidence.from_zero, "steps of Adam from a match of zero"))
 
 
@@ -371,10 +365,10 @@ def _adam(evidence: Evidence) -> Comparison:
     own = evidence.lags
     factors = (0.5, 2, 4) if 4 * own <= LIMITS.adam_lags else (0.5, 0.25, 0.125)
     counts = sorted({max(2, round(own * factor)) for factor in factors} - {own})
-    runs = [evidence, *_companions(evidence, [{"lags": count} for count in counts])]
+    runs = [evidence, *evidence.companions("changed", [{"lags": count} for count in counts])]
     steps = [(each.lags, each.t2) for each in sorted(runs, key=lambda each: each.lags)]
     if len(steps) < 3 or any(when is None for _, when in steps):
-        return Comparison(0.0, None, LIMITS.fifth, None, "t_2 was not reached in all runs, or there are fewer than three")
+        return undecided("t_2 was not reached in all runs, or there are fewer than three", 0.0, LIMITS.fifth)
     times = np.array([when for _, when in steps], dtype=float)
     apart = float(np.max(np.abs(times / times.mean() - 1)))
     over = OverRuns(tuple(float(n) for n, _ in steps), tuple(times), (times.mean(),) * len(times), "lags", "steps", log_x=True)

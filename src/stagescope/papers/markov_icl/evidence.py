@@ -9,7 +9,7 @@ onset        attention on the token before is a half: the phase change
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -29,7 +29,7 @@ from stagescope.papers.markov_icl.loss import InContext, LinearPopulation, Softm
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.rebuild import rebuilt
 from stagescope.processes.strategies import Strategies
-from stagescope.runs.run import Run
+from stagescope.readings.evidence import Evidence as BaseEvidence
 
 NUMBERS = {"unigram": "t1", "bigram": "t2", "trigram": "t3"}
 """The event at whose half step a strategy is reached."""
@@ -37,11 +37,8 @@ Logs = Callable[[dict[str, np.ndarray]], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """A run of one of the models, frame by frame. `others(changes)` are those of the same run with options changed."""
-
-    run: Run
-    others: Callable[[list[dict[str, Any]]], list[Any]] = field(default=lambda _: [])
+class Evidence(BaseEvidence):
+    """A run of one of the models, frame by frame."""
 
     @cached_property
     def law(self) -> Any:
@@ -72,10 +69,6 @@ class Evidence:
     @property
     def lags(self) -> int:
         return int(self.law.model.lags)
-
-    @property
-    def time(self) -> np.ndarray:
-        return self.run.time
 
     @property
     def loss(self) -> np.ndarray:
@@ -118,12 +111,12 @@ class Evidence:
     @cached_property
     def rate(self) -> float:
         """The rate of the match: the clock of the closed forms has it at one."""
-        return float(self.run.spec["dynamics"].get("rates", {}).get("W", 1.0))
+        return float(self.dynamics.get("rates", {}).get("W", 1.0))
 
     @cached_property
     def ratio(self) -> float:
         """rho: the rate of the lags over that of the match."""
-        return float(self.run.spec["dynamics"].get("rates", {}).get("v", 1.0)) / self.rate
+        return float(self.dynamics.get("rates", {}).get("v", 1.0)) / self.rate
 
     @cached_property
     def levels(self) -> Levels:

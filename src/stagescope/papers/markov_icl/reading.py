@@ -30,7 +30,7 @@ class MarkovReading(Reading):
 
     @cached_property
     def curves(self) -> Evidence:
-        return Evidence(self.run, lambda changes: self.companions(self.changed, changes))
+        return Evidence(self.run, reading=self)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -42,7 +42,7 @@ class MarkovReading(Reading):
 
     def changed(self, changes: dict[str, Any]) -> Evidence:
         """The evidence of the same run with options changed."""
-        return self.beside(changes).evidence
+        return self.rerun_with(changes).evidence
 
     @property
     def has_own_ladder(self) -> bool:

@@ -6,20 +6,11 @@ from itertools import pairwise
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance
+from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.dynamics.dynamics import SolveFailed
 from stagescope.papers.scan_snap import claims_theorems
-from stagescope.papers.scan_snap.evidence import (
-    ADAM,
-    BATCHES,
-    Evidence,
-    long_modified,
-    not_moved,
-    one_query_each,
-    regime_of,
-    slow_attention,
-    undecided,
-)
+from stagescope.papers.scan_snap.companion_options import long_modified, one_query_each, slow_attention
+from stagescope.papers.scan_snap.evidence import ADAM, BATCHES, Evidence, not_moved
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.observables import ClassAttention
 from stagescope.params import key
@@ -42,7 +33,7 @@ def _common_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
         return ADAM
     if evidence.commons == 0:
-        return Regime(False, "there are no common tokens", applies=False)
+        return not_applicable("there are no common tokens")
     several = evidence.commons > 1
     return regime_of(
         (evidence.own_target, "classes share a target"),
@@ -160,7 +151,7 @@ def _snap_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
         return ADAM
     if evidence.commons == 0:
-        return Regime(False, "there are no common tokens", applies=False)
+        return not_applicable("there are no common tokens")
     (share, error), level = promised(evidence), LIMITS.snap_behind
     said = f"by theorems 1 and 4, attention has gone {share:.0%} (error {error:.0%}) of its way to ten times this time"
     return regime_of((share - error >= level, f"{said}; {level:.0%} are not certain"), holds=said)
@@ -214,7 +205,7 @@ def _several_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
         return ADAM
     if not np.any(evidence.curves.distinct.sum(axis=1) > 1):
-        return Regime(False, "every class has one distinct token only", applies=False)
+        return not_applicable("every class has one distinct token only")
     slow = evidence.events["slow"].time
     return regime_of(
         (slow is not None, "attention has not slowed down yet, so its end is not known"),
@@ -245,8 +236,8 @@ def _several(evidence: Evidence) -> Comparison:
 
 
 def _sparsity_regime(evidence: Evidence) -> Regime:
-    if not evidence.is_flow or evidence.end_at_rates is None:
-        return Regime(False, "the claim is about the flow", applies=False)
+    if not evidence.is_flow or evidence.run.frames < 2:
+        return not_applicable("the claim is about the flow")
     if not (evidence.rates["Y"] > 0 and evidence.rates["Z"] > 0):
         return Regime(False, "a rate is zero")
     return regime_of(
@@ -267,10 +258,10 @@ def _sparsity(evidence: Evidence) -> Comparison:
     It is compared with a companion flow.
     """
     tolerance = LIMITS.entropy
-    if evidence.still or evidence.end_at_rates is None:
+    if evidence.still:
         return undecided("attention has not moved", "rise > 0", tolerance)
     try:
-        companion = evidence.end_at_rates({**evidence.rates, "Y": 3 * evidence.rates["Y"]})
+        companion = evidence.companion("at_rates", {**evidence.rates, "Y": 3 * evidence.rates["Y"]}, evidence.end)
     except SolveFailed as failure:
         return undecided(f"the companion flow {failure}", "rise > 0", tolerance)
     curves, on = evidence.curves, evidence.curves.supports

@@ -5,20 +5,18 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import Claim, claim
-from stagescope.claims.comparison import Comparison, agreement
+from stagescope.claims.comparison import Comparison, agreement, undecided
 from stagescope.detect.events import top
 from stagescope.papers.scan_snap import forms
+from stagescope.papers.scan_snap.companion_options import fast_gradient, fast_modified
 from stagescope.papers.scan_snap.evidence import (
     Evidence,
     chi_regime,
-    fast_gradient,
-    fast_modified,
     modified_regime,
     not_moved,
     single_common_regime,
     transition_regime,
     trusted,
-    undecided,
 )
 from stagescope.papers.scan_snap.limits import LIMITS
 

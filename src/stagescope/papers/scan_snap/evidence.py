@@ -1,38 +1,30 @@
 """Evidence for the claims of scan and snap: a run, its class attention, and its companion runs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import stdtrit
 
-from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.comparison import Comparison, Condition, Regime, not_applicable, regime_of, undecided
 from stagescope.detect.stage import Event
 from stagescope.papers.scan_snap.forms import transition_time
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.papers.scan_snap.stages import Averages, find
-from stagescope.papers.scan_snap.study import GENERATOR, STUDY
-from stagescope.params import Params
+from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.runs.run import Run
+
+if TYPE_CHECKING:
+    from stagescope.papers.scan_snap.reading import ScanSnapReading
+
 
 BATCHES = f"{LIMITS.replicas} descents as long as the run, for a run on batches"
 """The cost of a claim whose error is the spread over other batches; other runs have no such error."""
-ADAM = Regime(False, "the claim is about gradient steps; Adam rescales every entry", applies=False)
-
-
-def regime_of(*conditions: tuple[bool, str], holds: str) -> Regime:
-    """In regime if every condition holds; otherwise the sentence names the conditions that fail."""
-    failed = [sentence for good, sentence in conditions if not good]
-    return Regime(not failed, "; ".join(failed) if failed else holds)
-
-
-def undecided(reason: str, predicted: float | str = "", tolerance: float | str = "") -> Comparison:
-    """A comparison that this run cannot make."""
-    return Comparison(predicted, None, tolerance, None, reason)
+ADAM = not_applicable("the claim is about gradient steps; Adam rescales every entry")
 
 
 def not_moved(predicted: float | str, tolerance: float | str) -> Comparison:
@@ -40,16 +32,12 @@ def not_moved(predicted: float | str, tolerance: float | str) -> Comparison:
     return undecided(f"no attention score moved by more than {LIMITS.rounding:g}", predicted, tolerance)
 
 
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, eq=False)
+class Evidence(BaseEvidence):
     """A run with its class attention, taken from a denser replay where the run is recorded coarsely."""
 
-    run: Run
     curves: ClassAttention
-    end_at_rates: Callable[[dict[str, float]], Params] | None = None
-    """Where the flow from the same start ends at other rates; it raises `SolveFailed` if it breaks down. None without frames."""
-    replicas: Callable[[], list[ClassAttention]] = list
-    """Class attention of the same descent on other batches."""
+    reading: "ScanSnapReading | None" = field(default=None, kw_only=True, repr=False)
 
     @classmethod
     def of(cls, run: Run) -> "Evidence":
@@ -59,10 +47,6 @@ class Evidence:
     @cached_property
     def law(self) -> Pairing:
         return law_of(self.run)
-
-    @property
-    def is_flow(self) -> bool:
-        return self.run.spec["dynamics"]["type"] == "GradientFlow"
 
     @property
     def is_adam(self) -> bool:
@@ -78,7 +62,7 @@ class Evidence:
 
     @cached_property
     def rates(self) -> dict[str, float]:
-        return {"Y": 1.0, "Z": 1.0, **self.run.spec["dynamics"]["rates"]}
+        return {"Y": 1.0, "Z": 1.0, **self.dynamics["rates"]}
 
     @property
     def ratio(self) -> float:
@@ -154,8 +138,8 @@ class Evidence:
         return transition_time(self.outputs, self.classes, self.rates["Y"])
 
     @property
-    def end(self) -> float:
-        return float(self.curves.time[-1])
+    def time(self) -> np.ndarray:
+        return self.curves.time
 
     def features(self, frame: int) -> np.ndarray:
         """f_n at a frame, as a matrix (K, keys)."""
@@ -164,10 +148,6 @@ class Evidence:
 
     def at(self, curve: np.ndarray, when: float) -> float:
         return float(np.interp(when, self.curves.time, curve))
-
-    def frame(self, when: float) -> int:
-        """The frame of `curves` nearest to a time."""
-        return int(np.argmin(np.abs(self.curves.time - when)))
 
     @property
     def final_entropy(self) -> float:
@@ -180,7 +160,7 @@ class Evidence:
         With batches, the measure is the mean over this run and its replicas.
         """
         own = np.asarray(measure(self.curves), dtype=float)
-        others = self.replicas() if self.sampled else []
+        others = self.reading.replicas if self.sampled and self.reading is not None else []
         if not others:
             return own, np.zeros_like(own)
         found = np.stack([own, *(np.asarray(measure(each), dtype=float) for each in others)])
@@ -228,7 +208,7 @@ class Evidence:
 # What the theorems of scan and snap assume: the regimes of their claims.
 
 
-def _limit(evidence: Evidence) -> tuple[tuple[bool, str], ...]:
+def _limit(evidence: Evidence) -> tuple[Condition, ...]:
     """Conditions of all theorems: long contexts, zero start, equally frequent classes with a target each."""
     return (
         (not evidence.sampled, "contexts are sampled"),
@@ -244,7 +224,7 @@ def trusted(base: Callable[[Evidence], Regime], compare: Callable[[Evidence], Co
 
     def regime(evidence: Evidence) -> Regime:
         assumed = base(evidence)
-        if not (assumed.applies and assumed.holds):
+        if not assumed.holds:
             return assumed
         compared = compare(evidence)
         neglected = compared.predicted_error
@@ -302,53 +282,3 @@ def transition_regime(evidence: Evidence) -> Regime:
         (evidence.rates["Z"] > 0, "attention is frozen"),
         holds="flow from zero, one query and one target per class",
     )
-
-
-# Options of the study with which a claim is decided, where a run is out of its regime.
-
-FLOW = ("optimizer", "steps", "lr", "momentum", "length", "batch", "record", "frames", "columns", "init_scale", "method", "rtol")
-"""Options at their defaults make the flow from zero."""
-_RAMP: dict[str, Any] = {"umin": 0.1, "umax": 1.0}
-_WEAK_COMMON = {"num_common": 1, "common_p": 0.5, **_RAMP}
-
-
-def _companion_options(
-    evidence: Evidence, times: float, least: dict[str, int], ratio: float | None = None, **wanted: Any
-) -> dict[str, Any] | None:
-    """The flow from zero to `times` K ln M / eta_Y, on classes of the generator like those of the run, each with its own query.
-
-    One class has no common token, so there are two at least. `least` are smallest counts. With a `ratio` of the rates there are
-    many outputs: those of the run, at least 1000, and twice the tokens of the classes. Only options that the run does not have
-    are given; None if it has them all, and for a run of no study.
-    """
-    config, fields = evidence.run.config, STUDY.options.model_fields
-    if config is None or evidence.run.study != STUDY.name:
-        return None
-    like = {} if config.get("classes") is not None else config
-    options = {name: fields[name].default for name in FLOW}
-    options |= {name: like.get(name, fields[name].default) for name in GENERATOR}
-    options |= {name: config.get(name) or 1.0 for name in ("rate_y", "rate_z")}
-    options |= {"classes": None, "num_last": min(LIMITS.classes, max(2, options["num_last"]))}
-    options |= {"num_next_per_last": 1, "num_common_per_last": 0, **wanted}
-    options |= {name: max(count, options[name]) for name, count in least.items()}
-    outputs = evidence.outputs
-    if ratio is not None:
-        tokens = options["num_common"] + options["num_last"] * (options["num_unique"] + 2)
-        outputs = max(1000, outputs, 2 * tokens)
-        options |= {"rate_y": ratio * options["rate_z"], "vocab": outputs}
-    end = times * transition_time(outputs, options["num_last"], options["rate_y"])
-    options["until"] = float(f"{end:.3g}")
-    return {name: value for name, value in options.items() if config.get(name) != value} or None
-
-
-one_query_each = partial(_companion_options, times=30, least={"num_common": 1})
-"""Theorem 2: one query per class; the generator makes symmetric classes."""
-fast_modified = partial(_companion_options, times=4, least={"num_unique": 5}, ratio=300, decoder="pinv", **_WEAK_COMMON)
-"""Theorems 1, 3, 4 and lemma 4: one common token, a modified decoder that is fast, to a few transition times."""
-fast_gradient = partial(_companion_options, times=4, least={"num_unique": 10}, ratio=100, decoder="gradient", **_WEAK_COMMON)
-"""The transition: one weak common token, ten distinct ones, many outputs, a fast decoder."""
-_LONG: dict[str, Any] = {"times": 300, "least": {"num_common": 2, "num_unique": 5}, "decoder": "pinv", "common_p": 1.0, **_RAMP}
-long_modified = partial(_companion_options, ratio=1.0, **_LONG)
-"""Snap, fixed combination, several tokens: the modified decoder at equal rates, to 300 transition times."""
-slow_attention = partial(_companion_options, ratio=10.0, **_LONG)
-"""Sparsity: the same with a decoder ten times as fast as attention."""

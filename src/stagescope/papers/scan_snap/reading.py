@@ -19,7 +19,6 @@ from stagescope.papers.scan_snap.stages import Averages, detect
 from stagescope.params import Layout, Params, key
 from stagescope.readings.replay import Replay
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 
 def denser_record(run: Run, curves: ClassAttention) -> Record | None:
@@ -107,7 +106,7 @@ class ScanSnapReading(Reading):
         seed = int(key(law.seed, "replica", number).integers(2**62))
         scale = (run.config or {}).get("init_scale", 0.0)
         start = law.model.init(seed, scale) if scale else run.at(0)
-        dynamics = build(run.spec["dynamics"]).shortened(int(run.step[-1]))
+        dynamics = self.dynamics.shortened(int(run.step[-1]))
         record, layout = _steps_record(run, LIMITS.replica), Layout.of(start)
         steps = frames(law.model_copy(update={"seed": seed}), start, dynamics, record=record)
         unpacked = ((clock[run.clock], layout.unpack(vector)) for clock, vector in steps)
@@ -115,16 +114,11 @@ class ScanSnapReading(Reading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        if self.run.frames < 2:
-            return Evidence(self.run, self.curves)
-        end = float(self.curves.time[-1])
-        return Evidence(
-            self.run, self.curves, lambda rates: self.companion(self.at_rates, rates, end), replicas=lambda: self.replicas
-        )
+        return Evidence(self.run, self.curves, reading=self)
 
     def at_rates(self, rates: dict[str, float], until: float) -> Params:
         """Where the flow from the same start ends at other rates; nobody continues it, so its integrator need not restart."""
         free = {"segments": None, "restart_evaluations": None, "restart_frames": None}
-        start, flow = self.run.at(0), build(self.run.spec["dynamics"]).model_copy(update={"rates": rates, **free})
+        start, flow = self.run.at(0), self.dynamics.model_copy(update={"rates": rates, **free})
         last = deque(frames(self.field, start, flow, until=until, record=Uniform(frames=2)), maxlen=1)[0]
         return Layout.of(start).unpack(last[1])

@@ -94,7 +94,9 @@ def evidence(run=None, **given):
     made = SimpleNamespace(sign=1, c_windows=1.0, c_error=0.1, c_bigram=1.0)
     base = {
         "run": run or SimpleNamespace(clock="t", spec=spec, step=np.arange(2)),
-        "curves": SimpleNamespace(time=np.array([0.0, 100.0]), mean_entropy=np.array([4.0, 1.0])),
+        "curves": SimpleNamespace(mean_entropy=np.array([4.0, 1.0])),
+        "time": np.array([0.0, 100.0]),
+        "end": 100.0,
         "predictions": made,
         "parts": [],
         "causal": False,
@@ -103,7 +105,7 @@ def evidence(run=None, **given):
         "learned": 1.0,
         "useless": None,
         "too_long": None,
-        "failures": list,
+        "assumptions": (),
     }
     return SimpleNamespace(**{**base, **given})
 
@@ -134,7 +136,7 @@ def test_order(embeddings, attentions, holds):
 @pytest.mark.parametrize(("vocab", "until", "long"), [(200, 4400.0, False), (3000, 4400.0, True), (10_000, 1.0, True)])
 def test_the_bigram_flow_of_many_types_is_not_made(vocab, until, long):
     curves = SimpleNamespace(pi=np.full(vocab, 1 / vocab), time=np.array([0.0, until]))
-    found = regimes.TextEvidence(None, curves, None, None, None).too_long  # type: ignore[arg-type]
+    found = regimes.TextEvidence(None, curves).too_long  # type: ignore[arg-type]
     assert (found is not None) == long
     if long:
         row = theory._bigram(evidence(curves=curves, too_long=found))

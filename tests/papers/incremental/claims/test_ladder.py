@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, departure, rungs
-from stagescope.papers.incremental.evidence import Clock, Companions, Curve, Evidence, Task
+from stagescope.papers.incremental.evidence import Clock, Curve, Evidence, Task
 from stagescope.papers.incremental.stages import Heads
+from tests.papers.stand_in import StandIn
+
+CLOCK = Clock(ss.Regime(True, "clock"), 0.15)
 
 
 def synthetic(loss_at_plateau=0.5, apart=False, parts=None, nearest=1, owners=((1.0, 0.0), (0.0, 1.0))):
@@ -204,10 +207,10 @@ def clocked(end, model=(1.0, 10.0), its=(1.0, 10.0), heads=2):
         return time, 1.0 - 0.5 * sum((time >= t).astype(float) for t in at)
 
     time, loss = stairs(end, model)
-    made = Companions(flow=lambda until: Curve(*stairs(until, its), evidence.levels))
+    reading = StandIn(regression_flow=lambda until: Curve(*stairs(until, its), evidence.levels))
     task = replace(evidence.task, heads=heads)
     heads_seen = replace(evidence.heads, time=time, loss=loss)
-    return judged_clock(run, replace(evidence, heads=heads_seen, task=task, companions=made, clock=Clock(True, "clock", 0.15)))
+    return judged_clock(run, replace(evidence, heads=heads_seen, task=task, reading=reading, clock=CLOCK))
 
 
 def judged_clock(run, evidence):
@@ -240,7 +243,7 @@ def test_a_third_transition_that_is_due_leaves_the_clock_open():
     loss = np.interp(time, [0.9, 1.1, 9, 11], [1, 0.6, 0.6, 0.3])
     parts = replace(evidence.heads, time=time, loss=loss, levels=levels)
     task = Task((4.0, 2.0, 1.0), 3, predicts=True)
-    made = replace(evidence, heads=parts, task=task, companions=Companions(flow=lambda _: its), clock=Clock(True, "clock", 0.15))
+    made = replace(evidence, heads=parts, task=task, reading=StandIn(regression_flow=lambda _: its), clock=CLOCK)
     row = judged_clock(run, made)
     assert row.verdict == "inconclusive"
     assert row.measured == pytest.approx(1.0, abs=0.01)

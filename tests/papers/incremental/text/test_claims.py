@@ -9,7 +9,7 @@ import pytest
 
 from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
 from stagescope.papers.incremental.text.loss import LagInformation
-from stagescope.papers.incremental.text.stages import Evidence
+from stagescope.papers.incremental.text.stages import TextEvidence
 from stagescope.papers.reading import check
 from tests.papers.incremental.text.test_stages import heads as few_heads
 from validation.nulls import incremental_text as nulls
@@ -39,7 +39,7 @@ def verdicts(made, information=IMPORTANT, loss=None, done=True, held=None, gain=
     if loss is not None:
         made = replace(made, loss=loss)
     run = SimpleNamespace(clock="step", done=done, status="finished" if done else "running", reason="")
-    evidence = Evidence(run, made, information, LEVELS, held or information, gain)
+    evidence = TextEvidence(run, made, information, LEVELS, held or information, gain)
     return {claim.tag.removeprefix("ISA:text-"): claim.judge(run, evidence).verdict for claim in TEXT_CLAIMS}
 
 

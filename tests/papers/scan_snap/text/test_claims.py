@@ -10,6 +10,7 @@ import stagescope as ss
 from stagescope.papers.reading import check, reading, stages
 from stagescope.papers.scan_snap.text.claims import TEXT_CLAIMS, TextEvidence, late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import Motion, TextAttention, text_attention
+from tests.papers.stand_in import StandIn
 from tests.planted import NEXTS, planted_text
 from tests.texts import needs
 from validation.nulls import scan_snap_text as nulls
@@ -134,7 +135,8 @@ def seen(variation, entropy):
 def judged(here, half, constant, half_life=None):
     spec = {"dynamics": {"lr": 4.0, "half_life": half_life, "optimizer": {"type": "GD"}}}
     run = ss.Run(params=None, series=None, spec=spec, clock="step", status="finished")  # pyright: ignore[reportArgumentType]
-    evidence = TextEvidence(run, here, at_rate=lambda rate: {2.0: half}[rate], constant=lambda: constant)
+    reading = StandIn(with_steps=lambda changes: half if changes == {"lr": 2.0} else constant)
+    evidence = TextEvidence(run, here, reading=reading)
     return {claim.tag: claim.judge(run, evidence).verdict for claim in TEXT_CLAIMS}
 
 

@@ -1,26 +1,24 @@
 """Claims of focus and dilution on real text, for runs on any corpus."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.comparison import Comparison, Condition, Regime, agreement, regime_of, undecided
 from stagescope.corpora.vocabulary import tally
 from stagescope.corpora.window_loss import WindowLoss
 from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event
-from stagescope.papers.focus_dilution.evidence import initial_rms, undecided, unless
 from stagescope.papers.focus_dilution.family import condensation_directions, condensation_rate
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.model import TextCausal
-from stagescope.papers.focus_dilution.text.observables import TextCurves, before
+from stagescope.papers.focus_dilution.text.observables import TextCurves, before, text_curves
 from stagescope.papers.focus_dilution.text.stages import TEXT_THRESHOLDS, TextHistory, smoothed
 from stagescope.papers.rebuild import rebuilt
-from stagescope.runs.run import Run
+from stagescope.readings.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -50,19 +48,15 @@ WATCHED = 4096
 ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi")
 
 
-@dataclass(frozen=True)
-class TextEvidence:
-    """A run on a text with its curves, and its companion runs.
+@dataclass(frozen=True, eq=False)
+class TextEvidence(Evidence):
+    """A run on a text with its curves."""
 
-    `early(steps)` repeats its first steps with more frames; `bigram(until)` is the flow on the bigram chain from the same
-    start; `separability()` is r of what enters the output at the start.
-    """
-
-    run: Run
     curves: TextCurves
-    early: Callable[[int], TextCurves]
-    bigram: Callable[[float], TextCurves]
-    separability: Callable[[], float]
+
+    @property
+    def time(self) -> np.ndarray:
+        return self.curves.time
 
     @cached_property
     def history(self) -> TextHistory:
@@ -87,12 +81,13 @@ class TextEvidence:
 
     @cached_property
     def r(self) -> float:
-        return self.separability()
+        """The separability of what enters the output at the start."""
+        return self.companion("separability")
 
     @cached_property
     def learned(self) -> float:
         """(H(pi) - loss) / (H(pi) - H(next | last token)) at the middle of the run."""
-        time, most = self.curves.time, self.curves.unigram - self.curves.floor
+        time, most = self.time, self.curves.unigram - self.curves.floor
         loss = np.interp((time[0] + time[-1]) / 2, time, smoothed(self.run.series["loss"]))
         return float((self.curves.unigram - loss) / most)
 
@@ -117,14 +112,10 @@ class TextEvidence:
         model = self.run.spec["field"]["model"]
         return [name for name in ("positions", "residual", "norm") if model.get(name)]
 
-    @cached_property
-    def start(self) -> float:
-        return initial_rms(self.run)
-
     @property
     def too_long(self) -> str | None:
         """Why there is no flow of the bigram chain: it goes through all pairs of types at every step. None where there is."""
-        vocab, steps = len(self.curves.pi), int(np.ceil(float(self.curves.time[-1]) / FLOW_STEP))
+        vocab, steps = len(self.curves.pi), int(np.ceil(self.end / FLOW_STEP))
         if vocab <= TEXT_LIMITS.types and steps * vocab**2 <= TEXT_LIMITS.pairs:
             return None
         what = f"the bigram flow would go through all pairs of {vocab:,} types in {steps:,} steps"
@@ -133,29 +124,25 @@ class TextEvidence:
     @cached_property
     def flow_history(self) -> TextHistory:
         """What the bigram flow did by the end of the run."""
-        return TextHistory(self.bigram(float(self.curves.time[-1])))
+        return TextHistory(text_curves(self.companion("bigram", self.end)))
 
-    def failures(self) -> list[str]:
-        """Why the theory of gradient descent from a small start does not apply to this run; empty where it does."""
-        kinds = (
-            (self.start <= TEXT_LIMITS.start, f"initial rms {self.start:.1e} is above {TEXT_LIMITS.start:g}"),
-            (set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}, "block rates differ"),
-        )
-        return [sentence for good, sentence in kinds if not good]
+    @property
+    def assumptions(self) -> tuple[Condition, ...]:
+        """Of the theory of gradient descent from a small start."""
+        small = self.scale <= TEXT_LIMITS.start, f"initial rms {self.scale:.1e} is above {TEXT_LIMITS.start:g}"
+        return small, self.equal_rates
 
 
-def descent(evidence: TextEvidence, *more: str, model: str = "") -> Regime:
-    """Gradient steps from a small start; `more` says what else fails, `model` what else holds."""
+def descent(evidence: TextEvidence, *more: Condition, model: str = "") -> Regime:
+    """Gradient steps from a small start under more conditions; `model` says what else holds."""
     if evidence.run.clock != "t":
         return ADAM
-    failed = [*evidence.failures(), *more]
-    return unless(failed, f"{model}gradient steps from a small start")
+    return regime_of(*evidence.assumptions, *more, holds=f"{model}gradient steps from a small start")
 
 
 def attention_only(evidence: TextEvidence) -> Regime:
     """The same, with nothing but attention between embedding and output."""
-    more = [f"the model has {', '.join(evidence.parts)}"] if evidence.parts else []
-    return descent(evidence, *more, model="attention alone, ")
+    return descent(evidence, (not evidence.parts, f"the model has {', '.join(evidence.parts)}"), model="attention alone, ")
 
 
 def condensed(evidence: TextEvidence) -> Regime:
@@ -163,10 +150,8 @@ def condensed(evidence: TextEvidence) -> Regime:
     at = attention_only(evidence)
     if evidence.run.clock != "t" or evidence.r <= TEXT_LIMITS.apart:
         return at
-    failed = [] if at.holds else [at.sentence]
-    return Regime(
-        False, "; ".join([*failed, f"r = {evidence.r:.3f} is above {TEXT_LIMITS.apart:g}: one mode need not grow alone"])
-    )
+    alone = False, f"r = {evidence.r:.3f} is above {TEXT_LIMITS.apart:g}: one mode need not grow alone"
+    return regime_of((at.holds, at.sentence), alone, holds="")
 
 
 def long_windows(evidence: TextEvidence) -> Regime:
@@ -174,12 +159,12 @@ def long_windows(evidence: TextEvidence) -> Regime:
     at = condensed(evidence)
     if evidence.run.clock != "t":
         return at
-    failed = [] if at.holds else [at.sentence]
-    if evidence.causal:
-        failed.append("the loss is at all positions, so most contexts are short")
-    if evidence.window < TEXT_LIMITS.window:
-        failed.append(f"windows of {evidence.window} tokens are short (below {TEXT_LIMITS.window})")
-    return unless(failed, f"{at.sentence}, windows of {evidence.window} tokens")
+    return regime_of(
+        (at.holds, at.sentence),
+        (not evidence.causal, "the loss is at all positions, so most contexts are short"),
+        (evidence.window >= TEXT_LIMITS.window, f"windows of {evidence.window} tokens are short (below {TEXT_LIMITS.window})"),
+        holds=f"{at.sentence}, windows of {evidence.window} tokens",
+    )
 
 
 def adaptive(evidence: TextEvidence) -> Regime:
@@ -210,15 +195,15 @@ STILL_MOVING = "it still moved in the second half of the run"
 def _origin(evidence: TextEvidence) -> Comparison:
     """The mode that grows at the origin, |W0^T u + W1 w| with u ~ pi, w ~ pi - 1/d, from the start to E1."""
     pi, opened = evidence.curves.pi, evidence.history.embeddings[0]
-    lr = float(evidence.run.spec["dynamics"].get("lr", 0.0))
+    lr = float(evidence.dynamics.get("lr", 0.0))
     predicted = condensation_rate(pi)
-    if evidence.run.spec["dynamics"].get("optimizer", {}).get("type") == "GD":
+    if evidence.dynamics.get("optimizer", {}).get("type") == "GD":
         predicted = float(np.log1p(lr * predicted) / lr)  # a step multiplies the mode by 1 + lr mu0
     if evidence.run.clock != "t" or opened is None:
         words = NO_FLOW if evidence.run.clock != "t" else "E1 was not reached"
         return undecided(words, predicted, TOLERANCES.rate * predicted, "1/t")
-    steps = int(np.ceil(np.interp(opened, evidence.curves.time, evidence.run.step)))
-    early = evidence.early(max(steps, 2))
+    steps = int(np.ceil(np.interp(opened, evidence.time, evidence.run.step)))
+    early = evidence.companion("early", max(steps, 2))
     left, right = condensation_directions(pi)
     mode = np.einsum("kim,i->km", early.params["W0"], left) + early.params["W1"] @ right
     size = np.linalg.norm(mode, axis=1)
@@ -237,7 +222,7 @@ def _order(evidence: TextEvidence) -> Comparison:
     """The first three openings come in order, with intervals that do not overlap; one that was not reached is after the end."""
     named, words = evidence.history.estimates, "E1 < Q1 < E2 < min(E3, Q2)"
     shown = ", ".join(f"{name} {named[name]}" for name in ("E1", "Q1", "E2", "E3", "Q2") if name in named)
-    missing, end = Event.missing(), float(evidence.curves.time[-1])
+    missing, end = Event.missing(), evidence.end
     first, opened, second = (named.get(name, missing) for name in ("E1", "Q1", "E2"))
     later = [event if event.time is not None else Event(end, end, end) for event in (named.get(n, missing) for n in ("E3", "Q2"))]
     found = [before(first, opened), before(opened, second), *(before(second, event) for event in later)]

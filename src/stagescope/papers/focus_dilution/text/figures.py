@@ -1,14 +1,13 @@
 """Figures of focus and dilution on a text: plain steps against the bigram flow, the published curves of Adam, and a variant."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from stagescope.papers.focus_dilution.text.claims import CLAIMS, TextEvidence
 from stagescope.papers.focus_dilution.text.observables import text_curves
-from stagescope.papers.focus_dilution.text.reading import bigram_flow, probes, separability
+from stagescope.papers.focus_dilution.text.reading import probes, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.focus_dilution.text.study import PARTS, PRESETS
 from stagescope.papers.published import published
@@ -32,13 +31,14 @@ def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
         progress.begin(f"{corpus}, {_COST}", 4, "runs")
         plain = run_study("text-focus", corpus, progress=False)
         progress.update(1)
-        flow = bigram_flow(plain, float(plain.time[-1]))
+        evidence = reading(plain).evidence
+        flow = evidence.companion("bigram", evidence.end)
         progress.update(2)
         adam = run_study("text-focus", f"{corpus}-adam", progress=False)
         progress.update(3)
         variant = run_study("text-focus", corpus, progress=False, **VARIANT)
         progress.update(4)
-        made = reading(plain).evidence.predictions
+        made = evidence.predictions
         sign = {"c_windows": made.c_windows, "c_error": made.c_error, "c_bigram": made.c_bigram}
         return {
             "corpus": corpus,
@@ -48,7 +48,7 @@ def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
             "adam": _rows(adam),
             "variant": {**_opened(variant, None), "separability": separability(variant), "parts": list(PARTS)},
             "claims": {
-                "plain": _verdicts(plain, replace(reading(plain).evidence, bigram=lambda until: text_curves(flow))),
+                "plain": _verdicts(plain, evidence),
                 "adam": _verdicts(adam, reading(adam).evidence),
             },
         }

@@ -8,7 +8,6 @@ import numpy as np
 from stagescope.corpora.corpus import written
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Graded, Uniform
 from stagescope.errors import InputError
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
@@ -18,10 +17,9 @@ from stagescope.papers.focus_dilution.text.claims import FLOW_STEP, TextEvidence
 from stagescope.papers.focus_dilution.text.model import TextVariant
 from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended, rebuilt
+from stagescope.papers.rebuild import companion_run, rebuilt
 from stagescope.params import key
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 
 def probes(run: Run, curves: TextCurves) -> dict[str, int]:
@@ -46,7 +44,7 @@ def bigram_flow(run: Run, until: float) -> Run:
     steps = max(1, int(np.ceil(until / min(FLOW_STEP, float(run.spec["dynamics"]["lr"])))))
     chain = TokenPopulation(model=model, process=law.process)
     record = Graded(frames=441)  # as many as the study records by default
-    return ended(evolve(chain, start, Descent(lr=until / steps, steps=steps), record=record, progress=False))
+    return companion_run(chain, start, Descent(lr=until / steps, steps=steps), record=record)
 
 
 def separability(run: Run) -> float:
@@ -84,22 +82,16 @@ class TextFocusReading(Reading):
 
     @cached_property
     def evidence(self) -> TextEvidence:
-        return TextEvidence(
-            self.run,
-            self.curves,
-            early=lambda steps: self.companion(self.early, steps),
-            bigram=lambda until: self.companion(self.bigram, until),
-            separability=lambda: self.companion(self.separability),
-        )
+        return TextEvidence(self.run, self.curves, reading=self)
 
     def early(self, steps: int) -> TextCurves:
         """The first steps again, on the same batches, with more frames."""
-        dynamics = build(self.run.spec["dynamics"]).model_copy(update={"steps": steps})
+        dynamics = self.dynamics.model_copy(update={"steps": steps})
         frames = Uniform(frames=min(60, steps + 1))
-        return text_curves(ended(evolve(self.field, self.run.at(0), dynamics, record=frames, progress=False)))
+        return text_curves(companion_run(self.field, self.run.at(0), dynamics, record=frames))
 
-    def bigram(self, until: float) -> TextCurves:
-        return text_curves(bigram_flow(self.run, until))
+    def bigram(self, until: float) -> Run:
+        return bigram_flow(self.run, until)
 
     def separability(self) -> float:
         return separability(self.run)

@@ -10,30 +10,28 @@ import numpy as np
 from scipy.stats import rankdata
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance
+from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED, flutter
-from stagescope.papers.incremental.evidence import not_applicable, undecided
-from stagescope.papers.incremental.text.stages import TEXT, Evidence
+from stagescope.papers.incremental.text.stages import TEXT, TextEvidence
 from stagescope.params import key
 
 
-def _seen(evidence: Evidence) -> Regime:
+def _seen(evidence: TextEvidence) -> Regime:
     """One lag is clearly the most important, and the run has frames before it was acquired."""
     found, added = evidence.information, evidence.information.added
     second = max(np.delete(added, found.first - 1), default=0.0)
     first = evidence.acquired[0][1] if evidence.acquired else np.inf
     before = int(np.sum(evidence.heads.time < first))
-    failed = [
-        (added[found.first - 1] < TEXT.ahead * second, f"the first lag has less than {TEXT.ahead:g} times the next"),
-        (before < TEXT.before, f"{before} frames before t1; at least {TEXT.before} are needed"),
-        (added[found.first - 1] <= 3 * found.errors[found.first - 1], "no lag has information about the next token"),
-    ]
-    sentences = [sentence for bad, sentence in failed if bad]
-    numbers = f"lag {found.first} has {found.alone.max():.3g} nats, the next one adds {second:.3g}"
-    return Regime(not sentences, "; ".join(sentences) or numbers)
+    most = added[found.first - 1]
+    return regime_of(
+        (most >= TEXT.ahead * second, f"the first lag has less than {TEXT.ahead:g} times the next"),
+        (before >= TEXT.before, f"{before} frames before t1; at least {TEXT.before} are needed"),
+        (most > 3 * found.errors[found.first - 1], "no lag has information about the next token"),
+        holds=f"lag {found.first} has {found.alone.max():.3g} nats, the next one adds {second:.3g}",
+    )
 
 
-def _several(evidence: Evidence) -> Regime:
+def _several(evidence: TextEvidence) -> Regime:
     """The same for at least two heads that start alike."""
     if evidence.count == 1:
         return not_applicable("there is one head")
@@ -43,7 +41,7 @@ def _several(evidence: Evidence) -> Regime:
     return base
 
 
-def _order(evidence: Evidence) -> Comparison:
+def _order(evidence: TextEvidence) -> Comparison:
     """Attention on lags has the order of the information that they add on held-out text, more than lags in random order have.
 
     Of two acquired lags whose importances differ by more than their error, none came before a more important one.
@@ -70,10 +68,10 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
-def _competition(evidence: Evidence) -> Comparison:
+def _competition(evidence: TextEvidence) -> Comparison:
     """All heads attend most to the first lag of held-out text at t1; by chance each head would choose for itself."""
     if not evidence.acquired or evidence.useless is not None:
-        return undecided(TEXT.alike, "at least", evidence.useless or evidence.shown)
+        return undecided(evidence.useless or evidence.shown, TEXT.alike, "at least")
     (lag, when), wanted = evidence.acquired[0], evidence.held.first
     frame = evidence.heads.frame(when)
     agree, tops, mass = float(evidence.heads.agreement[frame]), evidence.heads.tops(frame), evidence.heads.mass[frame]
@@ -85,19 +83,19 @@ def _competition(evidence: Evidence) -> Comparison:
     return beyond_chance(share, np.array(chance), f"{reason}; they give {share:.2f} of their attention to lag {wanted}")
 
 
-def _level(evidence: Evidence) -> Comparison:
+def _level(evidence: TextEvidence) -> Comparison:
     """Between t1 and t2 the loss is flattest, on a logarithmic clock, near the best loss with the first lag alone."""
     limit, unit = TEXT.close, "share of the step"
     if not evidence.acquired or evidence.useless is not None:
-        return undecided(0.0, limit, evidence.useless or evidence.shown, unit)
+        return undecided(evidence.useless or evidence.shown, 0.0, limit, unit)
     start = evidence.acquired[0][1]
     stop = evidence.acquired[1][1] if len(evidence.acquired) > 1 else evidence.heads.time[-1]
     inside = np.flatnonzero((evidence.heads.time > start) & (evidence.heads.time < stop))
     if len(inside) < 3:
-        return undecided(0.0, limit, f"fewer than three frames between t1 and t2: {evidence.shown}")
+        return undecided(f"fewer than three frames between t1 and t2: {evidence.shown}", 0.0, limit)
     if len(evidence.acquired) == 1 and not (evidence.long and evidence.loss_settled):
         why = "no second lag yet, and the loss has not settled"
-        return undecided(0.0, limit, f"{why}: {evidence.shown}; take more --steps")
+        return undecided(f"{why}: {evidence.shown}; take more --steps", 0.0, limit)
     clock, loss = evidence.heads.time[inside], evidence.heads.loss[inside]
     at = int(np.argmin(np.abs(np.gradient(loss, np.log(clock)))))
     above, below = evidence.levels
@@ -108,10 +106,10 @@ def _level(evidence: Evidence) -> Comparison:
     return agreement(0.0, gap, limit, f"{flattest}; {levels} ({gap:+.0%} of the step)", measured_error=error, unit=unit)
 
 
-def _parting(evidence: Evidence) -> Comparison:
+def _parting(evidence: TextEvidence) -> Comparison:
     """At t2 one head has left the first lag, and all others still attend most to it."""
     if len(evidence.acquired) < 2 or evidence.useless is not None:
-        return undecided("one head", "exact", evidence.useless or f"no second lag: {evidence.shown}")
+        return undecided(evidence.useless or f"no second lag: {evidence.shown}", "one head", "exact")
     first, (second, when) = evidence.acquired[0][0], evidence.acquired[1]
     tops = evidence.heads.tops(evidence.heads.frame(when))
     left = sum(lag != first for lag in tops)

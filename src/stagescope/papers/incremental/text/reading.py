@@ -9,7 +9,7 @@ from rich.text import Text
 from stagescope.corpora.corpus import AboutText, TextCorpus
 from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.incremental.text.loss import lag_information
-from stagescope.papers.incremental.text.stages import Evidence, LagHeads, TextLagCurves, detect, text_lag_curves
+from stagescope.papers.incremental.text.stages import LagHeads, TextEvidence, TextLagCurves, detect, text_lag_curves
 from stagescope.papers.reading import Reading
 from stagescope.views.view import Explained, captions, listed, motion_words, plain
 
@@ -46,9 +46,9 @@ class TextIncrementalReading(Reading):
         return detect(self.heads, clock=self.run.clock, status=self.run.status)
 
     @cached_property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> TextEvidence:
         curves = self.curves
-        return Evidence(self.run, self.heads, curves.information, curves.levels, curves.held_information, curves.gain)
+        return TextEvidence(self.run, self.heads, curves.information, curves.levels, curves.held_information, curves.gain)
 
 
 GLOSSARY = {

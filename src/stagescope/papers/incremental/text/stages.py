@@ -15,6 +15,7 @@ from stagescope.errors import InputError
 from stagescope.papers.incremental.observables import GroupMass
 from stagescope.papers.incremental.text.loss import LagInformation, TextHeads, lag_information
 from stagescope.papers.rebuild import rebuilt
+from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
 
 
@@ -174,13 +175,12 @@ class TextThresholds:
 TEXT = TextThresholds()
 
 
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, eq=False)
+class TextEvidence(Evidence):
     """A run of heads on a text, the importance of its lags, and two levels: the losses of the best predictors that see no lag
     and the first lag alone. `held` is the importance on the held-out part, `gain` the share by which the held-out loss ends
     below that of the frequencies."""
 
-    run: Run
     heads: LagHeads
     information: LagInformation
     levels: np.ndarray

@@ -4,7 +4,7 @@ Scores also fit the noise of their training windows. So every claim about types 
 number with the scores of types of equal frequency in random order.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chance
+from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.papers.scan_snap.evidence import ADAM, regime_of
+from stagescope.papers.scan_snap.evidence import ADAM
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention, on_held_out
 from stagescope.papers.scan_snap.text.stages import after_prior, last_tenth, peak_of
 from stagescope.params import key
+from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
 
 
@@ -35,14 +36,11 @@ def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = No
     return float((table[0, 1] - table[0, 2] * table[1, 2]) / np.sqrt((1 - table[0, 2] ** 2) * (1 - table[1, 2] ** 2)))
 
 
-@dataclass(frozen=True)
-class TextEvidence:
-    """A run with its held-out attention, and how to make companion runs: at another step size, and at a constant one."""
+@dataclass(frozen=True, eq=False)
+class TextEvidence(Evidence):
+    """A run with its held-out attention."""
 
-    run: Run
     curves: TextAttention
-    at_rate: Callable[[float], TextAttention]
-    constant: Callable[[], TextAttention]
 
     @property
     def topics(self) -> TopicAttention | None:
@@ -51,15 +49,15 @@ class TextEvidence:
 
     @property
     def is_adam(self) -> bool:
-        return self.run.spec["dynamics"]["optimizer"]["type"].startswith("Adam")
+        return self.dynamics["optimizer"]["type"].startswith("Adam")
 
     @property
     def decays(self) -> bool:
-        return self.run.spec["dynamics"]["half_life"] is not None
+        return self.dynamics["half_life"] is not None
 
     @property
     def rate(self) -> float:
-        return float(self.run.spec["dynamics"]["lr"])
+        return float(self.dynamics["lr"])
 
     @cached_property
     def unlearned(self) -> str | None:
@@ -129,13 +127,13 @@ def entropy_error(curves: TextAttention) -> float:
     return TWO_SIDED * float(np.std(last_tenth(curves.entropy, 3), ddof=1))
 
 
-_FULL = Regime(False, "the claim is about the full transformer (--model transformer)", applies=False)
+_FULL = not_applicable("the claim is about the full transformer (--model transformer)")
 
 
 def _topical(evidence: TextEvidence) -> Regime:
     """Gradient steps, and enough types whose distinctness is known on held-out windows."""
     if evidence.topics is None:
-        return Regime(False, "the claim is about topical classes (--model topics)", applies=False)
+        return not_applicable("the claim is about topical classes (--model topics)")
     process, types = evidence.topics.process, len(evidence.topics.process.known)
     few = f"{types} types are in {process.least} or more held-out windows; {LIMITS.types} are needed: lower --least"
     return regime_of(
@@ -165,7 +163,7 @@ def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
         why = "the loss did not fall below that of the prior, so the model does not use the windows yet; take more --steps"
         return Comparison(None, measured, "above", None, why)
     if not np.isfinite(measured):
-        return Comparison(None, None, "above", None, "all types are equally distinct, or no score moved")
+        return undecided("all types are equally distinct, or no score moved", None, "above")
     reason = "at equal frequency the rank correlation of z with KL(next | type || next) of held-out windows"
     reason += f" is {measured:+.2f} over {len(curves.process.known)} types"
     if evidence.unlearned is not None:
@@ -193,7 +191,7 @@ def _larger_sparser(evidence: TextEvidence) -> Comparison:
         return Comparison("sparser", here, "sign", None, why, unit="nats")
     if evidence.unlearned is not None:
         return Comparison("sparser", here, "sign", None, evidence.unlearned, unit="nats")
-    slower = evidence.at_rate(evidence.rate / 2)
+    slower = evidence.companion("with_steps", {"lr": evidence.rate / 2})
     half, other = late_entropy(slower), entropy_error(slower)
     both = float(np.hypot(error, other))
     holds = True if here < half - both else False if here > half + both else None
@@ -209,12 +207,12 @@ def _freezing_regime(evidence: TextEvidence) -> Regime:
 def _freezing(evidence: TextEvidence) -> Comparison:
     """Attention must not freeze at a constant rate; at a decaying one it must, where it does not at a constant one."""
     if evidence.unlearned is not None:
-        return Comparison(LIMITS.small, None, "at least", None, evidence.unlearned)
-    companion = evidence.constant() if evidence.decays else evidence.curves
+        return undecided(evidence.unlearned, LIMITS.small, "at least")
+    companion = evidence.companion("with_steps", {"half_life": None}) if evidence.decays else evidence.curves
     here, steady = late_motion(evidence.curves), late_motion(companion)
     if here is None or steady is None:
         why = f"the run has fewer than {LIMITS.late} intervals of {LIMITS.interval} steps; take more --steps"
-        return Comparison(LIMITS.small, None, "at least", None, why)
+        return undecided(why, LIMITS.small, "at least")
     numbers = f"total variation per {LIMITS.interval} steps at the end is {steady:.3f} at the constant rate {evidence.rate:g}"
     if np.max(companion.motion.variation) < LIMITS.small:
         return Comparison(LIMITS.small, here, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")

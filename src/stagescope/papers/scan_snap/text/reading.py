@@ -6,11 +6,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended
+from stagescope.papers.rebuild import companion_run
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import TextEvidence
 from stagescope.papers.scan_snap.text.observables import (
@@ -19,7 +18,6 @@ from stagescope.papers.scan_snap.text.observables import (
     text_attention,
 )
 from stagescope.papers.scan_snap.text.stages import detect
-from stagescope.spec import build
 
 
 class TextSnapReading(Reading):
@@ -45,19 +43,12 @@ class TextSnapReading(Reading):
 
     @cached_property
     def evidence(self) -> TextEvidence:
-        return TextEvidence(
-            self.run,
-            self.curves,
-            at_rate=lambda rate: self.companion(self.with_steps, {"lr": rate}),
-            constant=lambda: self.companion(self.with_steps, {"half_life": None}),
-        )
+        return TextEvidence(self.run, self.curves, reading=self)
 
     def with_steps(self, changes: dict[str, Any]) -> TextAttention:
         """The same run with another step size: same start, same batches, same number of steps."""
-        dynamics = build(self.run.spec["dynamics"]).model_copy(update=changes)
-        record = Every(n=LIMITS.interval)
-        made = evolve(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed or 0, progress=False)
-        return text_attention(ended(made))
+        dynamics, record = self.dynamics.model_copy(update=changes), Every(n=LIMITS.interval)
+        return text_attention(companion_run(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed or 0))
 
     @property
     def has_own_ladder(self) -> bool:
