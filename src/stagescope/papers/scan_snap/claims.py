@@ -260,7 +260,7 @@ def _sparsity_regime(evidence: Evidence) -> Regime:
         (evidence.events["slow"].time is not None, "attention has not slowed down yet, so its sparsity is not final"),
         (evidence.material, f"only {evidence.curves.moved[-1]:.2g} of all attention has moved"),
         (
-            LIMITS.options.slow_attention / evidence.ratio <= LIMITS.half,
+            LIMITS.slow_attention / evidence.ratio <= LIMITS.half,
             f"eta_Y/eta_Z is {evidence.ratio:.3g}, so theorem 3 is wrong by half or more",
         ),
         holds="modified decoder, faster than attention; attention has moved and slowed down",
