@@ -43,7 +43,6 @@ class Limits:
     # frames
     growth: float = 0.4  # ln(M_ii + floor of its end) may change by this between two: openings are seen while they are small
     floor: float = 1e-4
-    replays: int = 3
     most_frames: int = 8000
     slope_frames: int = most_frames // 4  # of which a slope is taken at most: nearer ones differ by the solver's error
     longer: float = 1.5  # a flow lasts so many times its last drop predicted: later drops are predicted to a tenth or so
