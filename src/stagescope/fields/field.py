@@ -366,7 +366,8 @@ class Kernel:
         """The loss and its gradient."""
         layout = Layout.of({name: params[name] for name in self.blocks})
         out = np.empty(layout.size)
-        return self.run(layout.pack(params), out, self.held.copy()), layout.unpack(out / self.writes)
+        loss, found = self.run(layout.pack(params), out, self.held.copy()), layout.unpack(out)
+        return loss, found if self.writes == 1 else {name: block / self.writes for name, block in found.items()}
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The field that descends with these rates, with everything but parameters bound; each has its own work space."""

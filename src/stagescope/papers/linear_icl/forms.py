@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
-from scipy.special import expit, logit
 
 from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.process import RegressionTask
@@ -49,7 +48,12 @@ def opening_rate(task: RegressionTask, held: Iterable[int], direction: int) -> f
 
 def course(u: np.ndarray | float) -> np.ndarray:
     """f(u): lambda^2 v_inf (t - t_0) = f(u) - f(u_0) along v' = lambda^2 v^2 - lambda^3 a v^5, u = v/v_inf [LIN:scalar]."""
-    return _course_of_logit(logit(u))
+    u = np.asarray(u, dtype=float)
+    return -1 / u - np.log1p(-u) / 3 + _bent(u)
+
+
+def _bent(u: np.ndarray) -> np.ndarray:
+    return np.log1p(u + u**2) / 6 - np.arctan((2 * u + 1) / np.sqrt(3)) / np.sqrt(3)
 
 
 def course_inverse(value: np.ndarray | float) -> np.ndarray:
@@ -60,13 +64,12 @@ def course_inverse(value: np.ndarray | float) -> np.ndarray:
         middle = (low + high) / 2
         later = _course_of_logit(middle) > value
         low, high = np.where(later, low, middle), np.where(later, middle, high)
-    return expit((low + high) / 2)
+    return 1 / (1 + np.exp(-(low + high) / 2))
 
 
 def _course_of_logit(x: np.ndarray) -> np.ndarray:
     """f at u = 1/(1 + e^-x), where 1 - u may be too small to be a difference."""
-    u = expit(x)
-    return -1 / u + np.logaddexp(0.0, x) / 3 + np.log1p(u + u**2) / 6 - np.arctan((2 * u + 1) / np.sqrt(3)) / np.sqrt(3)
+    return -(1 + np.exp(-x)) + np.logaddexp(0.0, x) / 3 + _bent(1 / (1 + np.exp(-x)))
 
 
 def pace(task: RegressionTask, direction: int) -> float:
