@@ -16,7 +16,7 @@ from stagescope.landscape.flow_prediction import NotFollowed, flow_prediction
 from stagescope.papers import linear_icl
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, cascade
-from stagescope.papers.linear_icl.evidence import LIMITS
+from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.path import LINEAR_FLOW, regime
 from stagescope.params import root_mean_square
 from validation.predictions import task

@@ -10,9 +10,9 @@ from stagescope.corpora.known import locate
 from stagescope.errors import InputError
 from stagescope.papers.published import published
 from stagescope.papers.scan_snap.figures import entropies
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import TopicAttention, text_attention
-from stagescope.papers.scan_snap.text.stages import FROZEN
 from stagescope.progress import Progress
 
 MUST_HOLD = "SnS:text-frequency"
@@ -94,8 +94,8 @@ def _transformer() -> bool:
         how = "constant" if row["decay"] is None else f"decaying to {row['decay']:.0%}"
         print(f"  rate {row['rate']:g} {how:<16} entropy {row['entropy']}  variation {row['motion']}")
     constant = [row for row in found["rows"] if row["decay"] is None]
-    moves = all(min(row["motion"]) >= FROZEN for row in constant)
-    freezes = all(max(row["motion"]) < FROZEN for row in found["rows"] if row["decay"] is not None)
+    moves = all(min(row["motion"]) >= LIMITS.small for row in constant)
+    freezes = all(max(row["motion"]) < LIMITS.small for row in found["rows"] if row["decay"] is not None)
     sparser = all(found["largest_sparser_than_smallest"]) and all(found["falls_at_every_rate"])
     for what, holds in (
         ("larger rates are sparser in every seed", sparser),

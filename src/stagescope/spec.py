@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from stagescope.errors import InputError, shortened, unknown
 from stagescope.ids import SCRIPT, type_id
@@ -23,6 +23,7 @@ def _plain(value: Any) -> Any:
 
 Numbers = Annotated[tuple[float, ...], BeforeValidator(_plain)]
 Integers = Annotated[tuple[int, ...], BeforeValidator(_plain)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Described(BaseModel):

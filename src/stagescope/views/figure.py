@@ -1,7 +1,7 @@
 """A figure is two functions: one computes its numbers, the other draws them. The numbers are stored beside the picture."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +72,20 @@ def colour_map(signed: bool = False, foot: float = 0.0) -> "ListedColormap":
 
 Numbers = dict[str, Any]
 COLORS = CATEGORIES
+
+
+def coloured(items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Each of some items with a colour of its own."""
+    return zip(COLORS, items, strict=False)
+
+
+def subplots(*grid: int, **options: Any) -> Any:
+    """A drawing and its axes. Matplotlib is imported when a figure is drawn, not when figures are listed."""
+    from matplotlib import pyplot
+
+    return pyplot.subplots(*grid, layout="constrained", **options)
+
+
 GREY = "#8a8a8a"
 STYLE = {
     "figure.dpi": 110,

@@ -33,6 +33,10 @@ class Caption:
     text: str
 
 
+LARGEST_TABLE = 12
+"""Rows and columns up to which a table is small."""
+
+
 @dataclass(frozen=True)
 class SmallTable:
     """A table of the process for the head of a page, such as a transition matrix: values (rows, columns) with names."""

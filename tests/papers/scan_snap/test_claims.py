@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import stagescope as ss
 from stagescope.papers.scan_snap.claims import promised
 from stagescope.papers.scan_snap.companion_options import long_modified
-from stagescope.papers.scan_snap.evidence import LIMITS, Evidence
-from stagescope.papers.scan_snap.stages import LEVELS
+from stagescope.papers.scan_snap.evidence import Evidence
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.study import STUDY
 from tests.papers.judged import Judged
 from tests.strategies import sequence_classes
@@ -43,7 +43,7 @@ def test_syn_small_flow_decides_the_claims_in_regime():
     assert decided == {f"SnS:{name}": "confirmed" for name in names}
     assert set(outcomes(found, *THEOREMS, "sparsity", "snap").values()) == {"inconclusive"}
     share, error = promised(seen)
-    assert share - error < LEVELS.snap_behind <= seen.curves.behind[-1]
+    assert share - error < LIMITS.snap_behind <= seen.curves.behind[-1]
 
 
 def test_every_claim_has_nulls():
@@ -181,8 +181,8 @@ def test_attention_goes_as_far_as_the_theory_promises(seed, family):
     share, error = promised(seen)
     assert 0 <= share <= 1
     assert error >= 0
-    if seen.material and share - error >= LEVELS.snap_behind:
-        assert seen.curves.behind[-1] >= LEVELS.snap_behind
+    if seen.material and share - error >= LIMITS.snap_behind:
+        assert seen.curves.behind[-1] >= LIMITS.snap_behind
 
 
 def test_a_run_with_the_options_that_decide_a_claim_names_no_other():
@@ -204,7 +204,7 @@ def test_a_snap_needs_material_motion():
     """A weak common token and a fast decoder: the speed falls below a tenth of its peak, but attention hardly moved."""
     run = ss.run_study("scan-snap", num_common=1, common_p=0.2, num_last=5, vocab=1000, rate_y=100.0, until=1000.0)
     assert ss.stages(run).events["slow"] is not None
-    assert float(ss.reading(run).curves.moved[-1]) < LEVELS.material
+    assert float(ss.reading(run).curves.moved[-1]) < LIMITS.material
     assert ss.stages(run).states["snap"] == "not reached"
     assert {row.tag: row.verdict for row in ss.check(run)}["SnS:snap"] == "inconclusive"
 
@@ -212,7 +212,7 @@ def test_a_snap_needs_material_motion():
 def test_the_snap_is_confirmed_where_it_is_reached():
     rows = verdicts(num_last=3, num_common=4, vocab=1000, decoder="pinv", until=3000.0)
     assert outcomes(rows, "snap", "fixed", "several") == {"snap": "confirmed", "fixed": "confirmed", "several": "confirmed"}
-    assert rows["SnS:snap"].measured >= LEVELS.snap_behind
+    assert rows["SnS:snap"].measured >= LIMITS.snap_behind
 
 
 def test_nothing_is_confirmed_about_one_winner_that_takes_all():
@@ -251,7 +251,7 @@ def test_degenerate_settings_are_judged_without_confirming_nonsense(options):
 def test_short_contexts_leave_the_sign_of_scores_undecided():
     found = verdicts(optimizer="heavy-ball", length=8, batch=32, lr=0.01, steps=300)
     assert found["SnS:theorem-2-distinct"].verdict == "inconclusive"
-    assert (found["SnS:theorem-2-distinct"].measured_error or 0.0) > LIMITS.batch_sign
+    assert (found["SnS:theorem-2-distinct"].measured_error or 0.0) > LIMITS.small
 
 
 def test_frozen_attention_and_zero_entropy_decide_nothing():

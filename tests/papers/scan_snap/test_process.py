@@ -9,7 +9,6 @@ from hypothesis import given
 from stagescope.errors import InputError
 from stagescope.papers.published import published
 from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
-from stagescope.params import key
 from stagescope.spec import build
 from tests.strategies import sequence_classes
 
@@ -57,27 +56,6 @@ def test_floor_is_the_mixture_entropy_when_contexts_say_nothing_new():
     one, two = SequenceClass(**same, target=3), SequenceClass(**same, target=4)
     process = SequenceClasses.model_construct(vocab=5, classes=(one, two), prior=(0.25, 0.75), labels=())
     assert process.floor() == pytest.approx(-(0.25 * math.log(0.25) + 0.75 * math.log(0.75)))
-
-
-def test_samples_follow_the_law():
-    process = SequenceClasses.synthetic(2, 2, 3, 4)
-    drawn = process.sample(key(0, "test"), batch=4000, length=50)
-    for n, item in enumerate(process.classes):
-        mine = drawn.tokens[drawn.classes == n]
-        assert abs(len(mine) / 4000 - 0.25) < 0.03
-        for token, p in zip(item.tokens, item.probabilities, strict=True):
-            error = math.sqrt(p * (1 - p) / mine.size)
-            assert abs(np.mean(mine == token) - p) < 5 * error
-        assert set(drawn.queries[drawn.classes == n]) == {item.query}
-        assert set(drawn.targets[drawn.classes == n]) == {item.target}
-
-
-def test_sampling_depends_on_the_key_alone():
-    process = SequenceClasses.synthetic(2, 1, 3, 4)
-    first, again = (process.sample(key(7, "a"), 10, 20).tokens for _ in range(2))
-    other = process.sample(key(7, "b"), 10, 20).tokens
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
 
 
 GOOD = {"query": 4, "target": 5, "tokens": (0, 1), "probabilities": (0.4, 0.6)}

@@ -8,7 +8,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.published import published
-from stagescope.papers.scan_snap.stages import LEVELS, Averages, detect
+from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.stages import Averages, detect
 
 REFERENCE = published("stagescope.papers.scan_snap")
 
@@ -62,7 +63,7 @@ def test_a_short_run_reaches_no_event_and_has_a_note_for_each():
     assert later.events["winner"] is not None
     assert (later.states["slow"], later.states["snap"]) == ("not reached", "not reached")
     assert set(later.notes) == {"slow", "snap"}
-    assert LEVELS.slow_speed < later.stages[-1].facts["speed_over_peak"] < 1
+    assert LIMITS.slow_speed < later.stages[-1].facts["speed_over_peak"] < 1
 
 
 def test_facts_are_the_numbers_of_the_evidence():
@@ -73,10 +74,10 @@ def test_facts_are_the_numbers_of_the_evidence():
     assert snapped.facts["common_mass_stop"] == pytest.approx(curves.mean(curves.common_mass)[-1], rel=1e-12)
     assert uniform.facts["common_mass_stop"] == scan.facts["common_mass_start"]
     assert scan.facts["common_mass_stop"] == snapped.facts["common_mass_start"]
-    assert scan.facts["distinct_over_common"] > LEVELS.winner_ratio
+    assert scan.facts["distinct_over_common"] > LIMITS.winner_ratio
     assert (snapped.facts["winners"], snapped.facts["classes"]) == (["19", "29"], 2)
-    assert snapped.facts["speed_over_peak"] < LEVELS.slow_speed
-    assert snapped.facts["behind_share"] > LEVELS.snap_behind
+    assert snapped.facts["speed_over_peak"] < LIMITS.slow_speed
+    assert snapped.facts["behind_share"] > LIMITS.snap_behind
     assert snapped.facts["moved_share"] == pytest.approx(float(curves.moved[-1]), rel=1e-9)
     assert json.loads(json.dumps(found.json(), allow_nan=False)) == found.json()
 
@@ -102,14 +103,14 @@ def test_detector_on_curves_with_known_answers():
         "peak": 10.0,
         "slow": 10 * np.exp(np.sqrt(0.5 * np.log(10))),
         "onset": 10 - np.log(0.4 / (0.02 * mass[0]) - 1),
-        "snap": 5 / (1 - LEVELS.snap_behind) - 5,
+        "snap": 5 / (1 - LIMITS.snap_behind) - 5,
     }
     for name, value in truth.items():
         assert found[name].time == pytest.approx(value, rel=1e-3), name
         assert found[name].low <= value <= found[name].high, name
         assert found[name].high - found[name].low <= 0.02, name
     assert mass[np.argmin(np.abs(t - found["winner"].time))] == pytest.approx(1.5 / 3.25, rel=1e-3)
-    still = detect(replace(curves, moved=np.full_like(t, 0.9 * LEVELS.material)), **facts)
+    still = detect(replace(curves, moved=np.full_like(t, 0.9 * LIMITS.material)), **facts)
     assert still.states["snap"] == "not reached"
     back = detect(replace(curves, behind=np.where(t > 99, 0.5, behind)), **facts)
     assert back.states["snap"] == "not reached"
@@ -130,7 +131,7 @@ def test_most_of_the_way_lies_behind_the_snap(end):
     snap = ss.stages(ss.run_study("scan-snap")).events["snap"]
     curves = ss.reading(ss.run_study("scan-snap", until=snap * end, frames=1000)).curves
     behind = np.interp(snap, curves.time, curves.path) / curves.path[-1]
-    assert behind > {3.0: 0.87, 10.0: LEVELS.snap_behind, 30.0: 0.7}[end]
+    assert behind > {3.0: 0.87, 10.0: LIMITS.snap_behind, 30.0: 0.7}[end]
 
 
 def test_a_flow_has_tiny_intervals_and_steps_on_batches_have_those_of_their_noise():

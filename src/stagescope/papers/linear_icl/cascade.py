@@ -15,16 +15,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from stagescope.papers.linear_icl import forms
+from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Params
-
-LARGEST = 600.0
-"""Exponents are kept below this: e^600 is a number."""
-NODES, PANEL = 16, 0.5
-"""Gauss-Legendre nodes in a panel, and the width of a panel in the stretched variable."""
-NEGLIGIBLE = 1e-16
-"""A panel that adds less than this share of the sum is the last one."""
-MOST_PANELS = 400
 
 
 @dataclass(frozen=True)
@@ -63,12 +56,12 @@ class _Energy:
     rates: np.ndarray  # 2 g_i
 
     def __call__(self, tau: np.ndarray | float) -> np.ndarray:
-        powers = np.clip(np.multiply.outer(np.asarray(tau, dtype=float), self.rates), -LARGEST, LARGEST)
+        powers = np.clip(np.multiply.outer(np.asarray(tau, dtype=float), self.rates), -LIMITS.exponent, LIMITS.exponent)
         return self.v**2 + np.expm1(powers) @ self.grow + np.expm1(-powers) @ self.fade
 
     def slope(self, tau: float, order: int = 1) -> float:
         """The first or second derivative."""
-        powers = np.clip(tau * self.rates, -LARGEST, LARGEST)
+        powers = np.clip(tau * self.rates, -LIMITS.exponent, LIMITS.exponent)
         sign = -1 if order == 1 else 1
         return float(self.rates**order @ (self.grow * np.exp(powers) + sign * self.fade * np.exp(-powers)))
 
@@ -83,7 +76,7 @@ class _Energy:
         if self.slope(0.0) >= 0:
             return 0.0
         high = 1 / self.rates.max()
-        while self.slope(high) < 0 and high * self.rates.max() < LARGEST:
+        while self.slope(high) < 0 and high * self.rates.max() < LIMITS.exponent:
             high *= 2
         return _bisected(lambda tau: self.slope(tau) > 0, 0.0, high)
 
@@ -148,13 +141,13 @@ def _from_turn(energy: _Energy, turn: float, end: float) -> float:
 def _integral(part, end: float = np.inf) -> float:  # noqa: ANN001 (a function of an array)
     """From 0 to `end` by panels; without an end, up to where nothing is added."""
     nodes, weights = _gauss()
-    total, begin = 0.0, 0.0
-    for _ in range(MOST_PANELS):
-        width = min(PANEL, end - begin)
+    total, begin, rounding = 0.0, 0.0, float(np.finfo(float).eps)
+    while begin < LIMITS.exponent:
+        width = min(LIMITS.panel, end - begin)
         with np.errstate(over="ignore"):
             added = width * float(weights @ np.nan_to_num(part(begin + width * nodes), nan=0.0, posinf=0.0))
         total, begin = total + added, begin + width
-        if begin >= end or (np.isinf(end) and added <= NEGLIGIBLE * total):
+        if begin >= end or (np.isinf(end) and added <= rounding * total / 2):
             break
     return total
 
@@ -162,7 +155,7 @@ def _integral(part, end: float = np.inf) -> float:  # noqa: ANN001 (a function o
 @cache
 def _gauss() -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(LIMITS.nodes)
     return (nodes + 1) / 2, weights / 2
 
 
@@ -174,12 +167,6 @@ def _bisected(holds, low: float, high: float) -> float:  # noqa: ANN001 (a funct
             break
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
-
-
-LEARNED = 1e-8
-"""A direction is learned once its head's value is so close to the final one, relatively."""
-FAR = 50.0
-"""A silent head whose value is this many times the final one of a learned head has blown up."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +268,7 @@ def _learn(state: _State, drop: Drop) -> None:
     else:
         winner = state.silent.pop(drop.head)
         state.active[drop.head] = _activated(task, winner, drop, state.mask)
-        end = drop.blow_up + (float(forms.course(1 - LEARNED)) + forms.AT_ZERO) / forms.pace(task, drop.direction)
+        end = drop.blow_up + (float(forms.course(1 - LIMITS.solver)) + forms.AT_ZERO) / forms.pace(task, drop.direction)
     state.now = _advance(state, drop, max(end, state.now))
     state.learned.append(drop.direction)
     state.before = drop.time
@@ -314,7 +301,7 @@ def _advance(state: _State, drop: Drop, end: float) -> float:
     y[1::3] = [head.v for head in heads]
     rates = np.where(state.mask, 0.0, task.spectrum**2)
     grow, fade = np.array([head.grow for head in heads]), np.array([head.fade for head in heads])
-    largest = FAR * max(forms.head_value(task, (i,)) for i in range(task.dim))
+    largest = LIMITS.blown * max(forms.head_value(task, (i,)) for i in range(task.dim))
     reached = follow(y, (state.now, end), largest, rates, grow, fade, d, pace, 1 / forms.final_map(task)[d])
     for place, h in enumerate(names):
         v, tau, gamma = y[1 + 3 * place : 4 + 3 * place]

@@ -1,5 +1,7 @@
 """The claims about linear attention: plateaus, merged heads, the first drop, several runs, heads of higher rank."""
 
+from functools import partial
+
 import numpy as np
 
 from stagescope.claims.claim import claim
@@ -17,7 +19,8 @@ from stagescope.claims.comparison import (
 from stagescope.detect.events import turns
 from stagescope.detect.plateaus import thinned
 from stagescope.papers.linear_icl import forms
-from stagescope.papers.linear_icl.evidence import LIMITS, Evidence
+from stagescope.papers.linear_icl.evidence import Evidence
+from stagescope.papers.linear_icl.limits import LIMITS
 
 
 def _flow(evidence: Evidence, merged: bool, *conditions: Condition, holds: str = "", about: Condition = (True, "")) -> Regime:
@@ -105,7 +108,7 @@ def _regression(evidence: Evidence) -> Comparison:
         return undecided("no plateau between two drops is so long that heads lose what they have of later directions", 0.0)
     worst = max(off, key=lambda m: off[m])
     reason = f"on plateau {worst} M differs from regression on {worst} principal components by {off[worst]:.2g} of M_11"
-    return agreement(0.0, off[worst], 0.01, reason, unit="of M_11")
+    return agreement(0.0, off[worst], LIMITS.near, reason, unit="of M_11")
 
 
 def _few(evidence: Evidence) -> Regime:
@@ -114,36 +117,24 @@ def _few(evidence: Evidence) -> Regime:
         return not_applicable(f"the heads can hold all {model.reach} directions")
     late = evidence.time >= 0.9 * evidence.time[-1]
     still = float(np.ptp(evidence.loss[late]))
-    settled = still <= 0.01 * LIMITS.end * evidence.trace, f"the loss still moves by {still:.1e} in the last tenth of the run"
+    settled = still <= 0.01 * LIMITS.exact * evidence.trace, f"the loss still moves by {still:.1e} in the last tenth of the run"
     return _flow(evidence, False, _all_drops(evidence), settled, holds=f"{model.reach} directions, and the loss is at rest")
 
 
 def _end(evidence: Evidence) -> Comparison:
     level, loss = float(evidence.levels[-1]), float(evidence.loss[-1])
     reason = f"the loss ends at {loss:.8g}, level {level:.8g}"
-    return agreement(level, loss, LIMITS.end * evidence.trace, reason, unit="loss")
-
-
-SMALL_MERGED = 1e-2
-"""Largest rms of a start of merged heads, in units of the final value of a head."""
-DROP, RATE, LOGISTIC = 5e-3, 0.01, 1e-6
-"""Relative tolerances of drop time and rate, and of m(t) in units of its end."""
-LINEAR = 0.03
-"""The rate is that of the growing part of the parameters up to this share of its end: M, its square, is then a thousandth."""
-FRAMES = 2000
-"""Frames of which a slope is taken at most: nearer ones differ by the solver's error."""
-ALIGNED = 1e-6
-"""How far from aligned and balanced a start may be for the closed form, relatively."""
+    return agreement(level, loss, LIMITS.exact * evidence.trace, reason, unit="loss")
 
 
 def _merged(evidence: Evidence) -> Regime:
     holds = f"merged heads from {evidence.size:.2g} of their final value"
-    return _flow(evidence, True, _small_start(evidence, SMALL_MERGED), _all_drops(evidence), holds=holds)
+    return _flow(evidence, True, _small_start(evidence, LIMITS.near), _all_drops(evidence), holds=holds)
 
 
 def _one_drop(evidence: Evidence) -> Comparison:
     """Maxima of -dloss/dt that rise by more than a hundredth of the largest above what lies between them."""
-    chosen = thinned(evidence.time, FRAMES)
+    chosen = thinned(evidence.time, LIMITS.slope_frames)
     time, loss = evidence.time[chosen], evidence.loss[chosen]
     middle, speed = (time[1:] + time[:-1]) / 2, -np.diff(loss) / np.diff(time)
     least = 0.01 * float(speed.max())
@@ -154,20 +145,20 @@ def _one_drop(evidence: Evidence) -> Comparison:
 def _drop(evidence: Evidence) -> Comparison:
     predicted, measured = forms.merged_drop_time(evidence.task, evidence.start), evidence.times[0]
     if measured is None or not np.isfinite(predicted):
-        return undecided("no drop came, or none is predicted", "-", DROP)
+        return undecided("no drop came, or none is predicted", "-", LIMITS.drop)
     reason = f"the drop is at t={measured:.6g}, predicted {predicted:.6g} from the start"
-    return agreement(predicted, measured, DROP * predicted, reason, unit="t")
+    return agreement(predicted, measured, LIMITS.drop * predicted, reason, unit="t")
 
 
 def _rate(evidence: Evidence) -> Comparison:
     """The slope of ln c(t), the part of v and U along the growing direction, while it is alone and small."""
     rate = forms.merged_rate(evidence.task)
     grown = np.linalg.norm(forms.merged_growing(evidence.task, evidence.params), axis=1)
-    inside = np.flatnonzero(grown <= LINEAR * grown.max())
+    inside = np.flatnonzero(grown <= LIMITS.far * grown.max())
     if inside.size < 5 or grown[inside[-1]] < np.e * grown[0]:
-        return undecided("the start is too large: nothing grows e-fold while it is small", rate, RATE * rate)
+        return undecided("the start is too large: nothing grows e-fold while it is small", rate, LIMITS.near * rate)
     slope = float(np.polyfit(evidence.time[inside], np.log(grown[inside]), 1)[0])
-    return agreement(rate, slope, RATE * rate, f"small heads grow at {slope:.5g}, predicted {rate:.5g}", unit="1/t")
+    return agreement(rate, slope, LIMITS.near * rate, f"small heads grow at {slope:.5g}, predicted {rate:.5g}", unit="1/t")
 
 
 def _white(evidence: Evidence) -> Regime:
@@ -179,7 +170,7 @@ def _white(evidence: Evidence) -> Regime:
     off = float(np.max(np.abs(start - mean * np.eye(task.dim)))) / size if size else np.inf
     unbalanced = np.max(np.abs(evidence.model.conserved(evidence.start)))
     balance = float(unbalanced) / evidence.scale**2 if evidence.scale else np.inf
-    aligned = mean > 0 and max(off, balance) <= ALIGNED, "the start is not aligned and balanced"
+    aligned = mean > 0 and max(off, balance) <= LIMITS.exact, "the start is not aligned and balanced"
     return _flow(evidence, True, aligned, holds="white inputs, aligned and balanced start")
 
 
@@ -187,13 +178,9 @@ def _logistic(evidence: Evidence) -> Comparison:
     mean = np.einsum("tii->t", evidence.map) / evidence.task.dim
     last = float(forms.final_map(evidence.task)[0])
     off = float(np.max(np.abs(mean - forms.logistic(evidence.task, float(mean[0]), evidence.time)))) / last
-    return agreement(0.0, off, LOGISTIC, f"m(t) differs from the logistic curve by at most {off:.1e} of its end", unit="of m_inf")
-
-
-NEAR, FAR = 0.01, 0.03
-"""Relative tolerance of the first drop from small starts, and from larger ones."""
-COURSE = 0.01
-"""Tolerance of v(t), in units of v_inf."""
+    return agreement(
+        0.0, off, LIMITS.exact, f"m(t) differs from the logistic curve by at most {off:.1e} of its end", unit="of m_inf"
+    )
 
 
 def _first(evidence: Evidence) -> Regime:
@@ -209,7 +196,7 @@ def _first_drop(evidence: Evidence) -> Comparison:
     if not evidence.predicted or evidence.times[0] is None:
         return undecided("no first drop", "-")
     drop, measured = evidence.predicted[0], evidence.times[0]
-    tolerance = NEAR if _small_start(evidence, LIMITS.small)[0] else FAR
+    tolerance = LIMITS.near if _small_start(evidence, LIMITS.small)[0] else LIMITS.far
     reason = f"the first drop is at t={measured:.6g}, predicted {drop.time:.6g} from T of {evidence.model.heads} heads"
     # the drop comes earlier because other heads grow with the winner
     waits = np.array([wait for wait in drop.waits if np.isfinite(wait)])
@@ -252,31 +239,19 @@ def _course(evidence: Evidence) -> Comparison:
     """|v| of the first winner from long before its drop to halfway to the second one, against the scalar law."""
     times = evidence.times
     if not evidence.predicted or (drop := evidence.predicted[0]).blow_up is None or times[0] is None:
-        return undecided("no first drop", 0.0, COURSE)
+        return undecided("no first drop", 0.0, LIMITS.near)
     after = times[1] if len(times) > 1 else None
     stop = evidence.end if after is None else (drop.time + after) / 2
     inside = np.flatnonzero((evidence.time > 0.5 * drop.time) & (evidence.time < stop))
     if inside.size < 5:
-        return undecided("too few frames around the first drop", 0.0, COURSE)
+        return undecided("too few frames around the first drop", 0.0, LIMITS.near)
     values = np.abs(evidence.params["v"][inside, drop.head])
     law = forms.value_course(evidence.task, drop.direction, evidence.time[inside] - drop.blow_up)
     off = float(np.max(np.abs(values - law))) / forms.head_value(evidence.task, (drop.direction,))
     reason = f"|v| of head {drop.head + 1} differs from the scalar law by at most {off:.2g} of its end"
     reason += f"; it has {evidence.mixed:.2g} of other directions"
     # what a head has of other directions adds its square to E = v^2
-    return agreement(0.0, off, COURSE, reason, predicted_error=min(evidence.mixed**2 / 2, 1.0), unit="of v_inf")
-
-
-RUNS = 11
-"""Flows from other seeds; with this run twelve."""
-LEAST = 10
-"""Later drops in regime that decide a share of nine tenths: one wrong is a tenth."""
-SURE = 1.64
-"""A share of nine tenths is missed where it is so many standard errors below: one run in twenty by chance."""
-FACTORS = (1.0, 10**-0.5, 0.1)
-"""Starts of the scale law, this run's first."""
-LAW = 0.01
-"""Relative tolerance of the scale law."""
+    return agreement(0.0, off, LIMITS.near, reason, predicted_error=min(evidence.mixed**2 / 2, 1.0), unit="of v_inf")
 
 
 def _cascades(evidence: Evidence) -> Regime:
@@ -316,10 +291,10 @@ def _cascade(evidence: Evidence) -> Comparison:
     if own > LIMITS.later:
         reason = f"the first drop of this run is off by {own:.1%}, so it is none of the runs that the cascade is about"
         return Comparison(LIMITS.right, 0.0, "at least", False, reason, unit="of later drops")
-    runs = [evidence, *evidence.companions("from_seed", range(RUNS))]
+    runs = [evidence, *evidence.companions("from_seed", range(LIMITS.runs))]
     rows = [row for run in runs for row in _judged(run)]
-    if len(rows) < LEAST:
-        return undecided(f"{len(rows)} later drops of {len(runs)} runs are in regime, fewer than {LEAST}", LIMITS.right)
+    if len(rows) < LIMITS.least:
+        return undecided(f"{len(rows)} later drops of {len(runs)} runs are in regime, fewer than {LIMITS.least}", LIMITS.right)
     predicted, measured, heads = zip(*rows, strict=True)
     errors = [abs(seen / law - 1) for law, seen, _ in rows]
     right = [head and error <= LIMITS.later for head, error in zip(heads, errors, strict=True)]
@@ -329,7 +304,7 @@ def _cascade(evidence: Evidence) -> Comparison:
         f" median error {np.median(errors):.1%}, largest {max(errors):.1%}; the first drop of this run is off by {own:.1%}"
     )
     over = OverRuns(predicted, measured, predicted, "predicted t of later drops", "measured t", log_x=True, log_y=True)
-    doubt = SURE * float(np.sqrt(LIMITS.right * (1 - LIMITS.right) / len(rows)))
+    doubt = LIMITS.sure * float(np.sqrt(LIMITS.right * (1 - LIMITS.right) / len(rows)))
     holds = True if share >= LIMITS.right else False if share + doubt < LIMITS.right else None
     return Comparison(LIMITS.right, share, "at least", holds, reason, unit="of later drops", over_runs=over)
 
@@ -348,11 +323,11 @@ def _scales(evidence: Evidence) -> Regime:
 def _scale_law(evidence: Evidence) -> Comparison:
     """Separate heads: (d1 - delay) s is one number, an escape of order two. Merged: d1 grows by ln(1/s)/r, an exponential one."""
     if evidence.times[0] is None:
-        return undecided("no first drop", "-", LAW)
-    times = [evidence.times[0], *(evidence.companion("from_scaled", factor).times[0] for factor in FACTORS[1:])]
+        return undecided("no first drop", "-", LIMITS.near)
+    times = [evidence.times[0], *(evidence.companion("from_scaled", factor).times[0] for factor in LIMITS.factors[1:])]
     if None in times:
-        return undecided("a companion run ended before its first drop", "-", LAW)
-    seen, scales = np.array(times, dtype=float), evidence.scale * np.array(FACTORS)
+        return undecided("a companion run ended before its first drop", "-", LIMITS.near)
+    seen, scales = np.array(times, dtype=float), evidence.scale * np.array(LIMITS.factors)
     merged = evidence.model.merged
     if merged:
         rate = forms.merged_rate(evidence.task)
@@ -367,11 +342,7 @@ def _scale_law(evidence: Evidence) -> Comparison:
         measured = float(np.max(np.abs(products / products[-1] - 1)))
         reason = f"(d1 - delay) x s is {', '.join(f'{value:.5g}' for value in products)}: it differs by {measured:.2%}"
     over = OverRuns(tuple(scales), tuple(seen), tuple(law), "rms of the start", "d1 (t)", log_x=True, log_y=not merged)
-    return agreement(expected, measured, LAW, reason, unit=unit, over_runs=over)
-
-
-OPENING = 0.02
-"""An opening is fitted while M_ii is below this share of its end: the push on it is then as good as constant."""
+    return agreement(expected, measured, LIMITS.near, reason, unit=unit, over_runs=over)
 
 
 def _ranked(evidence: Evidence) -> Regime:
@@ -401,7 +372,7 @@ def opening_fits(evidence: Evidence) -> dict[int, tuple[float, float]]:
         if not held:
             continue
         steady = np.abs(np.abs(values[:, head]) / forms.head_value(evidence.task, held) - 1) <= LIMITS.steady
-        good = np.flatnonzero(steady & (np.abs(evidence.learned[:, i]) < OPENING))
+        good = np.flatnonzero(steady & (np.abs(evidence.learned[:, i]) < LIMITS.steady))
         if good.size < 5:
             continue
         stretch = np.split(good, np.flatnonzero(np.diff(good) > 1) + 1)[-1]
@@ -450,118 +421,58 @@ def _long_plateaus(evidence: Evidence) -> Comparison:
     return Comparison(1.0, ratios[where], "above", ratios[where] > 1, reason, unit="of the longest plateau inside a head")
 
 
+_predicted, _pattern = (partial(claim, kind=kind, rules=2) for kind in ("prediction", "pattern"))
 CLAIMS = (
-    claim("LIN:levels", "Plateau m has the loss l_m", _plateaus, _levels, "d1", "d*", kind="prediction", rules=3),
-    claim(
-        "LIN:order",
-        "Directions are learned in the order of the eigenvalues",
-        _plateaus,
-        _order,
-        "d1",
-        "d*",
-        kind="pattern",
-        rules=2,
+    _predicted("LIN:levels", "Plateau m has the loss l_m", _plateaus, _levels, "d1", "d*", rules=3),
+    _pattern("LIN:order", "Directions are learned in the order of the eigenvalues", _plateaus, _order, "d1", "d*"),
+    _predicted("LIN:pcr", "On plateau m the model does regression on m principal components", _plateaus, _regression, "d1", "d*"),
+    _predicted("LIN:few-heads", "H heads of rank R with H R < D end at l_HR", _few, _end, "end", rules=1),
+    _pattern("LIN:merged", "Merged heads learn in one drop", _merged, _one_drop, "start", "end"),
+    _predicted(
+        "LIN:merged-drop", "The drop of merged heads comes at t_ref + ln(eps/c)/r", _merged, _drop, "d1", group="merged-clock"
     ),
-    claim(
-        "LIN:pcr",
-        "On plateau m the model does regression on m principal components",
-        _plateaus,
-        _regression,
-        "d1",
-        "d*",
-        kind="prediction",
-        rules=2,
-    ),
-    claim("LIN:few-heads", "H heads of rank R with H R < D end at l_HR", _few, _end, "end", kind="prediction"),
-    claim("LIN:merged", "Merged heads learn in one drop", _merged, _one_drop, "start", "end", kind="pattern", rules=2),
-    claim(
-        "LIN:merged-drop",
-        "The drop of merged heads comes at t_ref + ln(eps/c)/r",
-        _merged,
-        _drop,
-        "d1",
-        kind="prediction",
-        group="merged-clock",
-        rules=2,
-    ),
-    claim(
+    _predicted(
         "LIN:merged-rate",
         "Merged heads leave the origin at the rate |Lambda^2|_F",
         _merged,
         _rate,
         "start",
         "d1",
-        kind="prediction",
         group="merged-clock",
-        rules=2,
     ),
-    claim("LIN:logistic", "For white inputs M follows a logistic curve", _white, _logistic, "start", "end", kind="prediction"),
-    claim(
+    _predicted("LIN:logistic", "For white inputs M follows a logistic curve", _white, _logistic, "start", "end", rules=1),
+    _predicted(
         "LIN:first-drop",
         "The first drop comes at the least blow-up time of all heads, plus the delay of the scalar law",
         _first,
         _first_drop,
         "d1",
-        kind="prediction",
-        rules=2,
     ),
-    claim(
-        "LIN:blow-up",
-        "The head with the least blow-up time makes the first drop",
-        _several_heads,
-        _winner,
-        "d1",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
+    _pattern("LIN:blow-up", "The head with the least blow-up time makes the first drop", _several_heads, _winner, "d1"),
+    _predicted(
         "LIN:scalar",
         "The value of the first winner follows the scalar law, shifted to its blow-up time",
         _course_regime,
         _course,
         "d1",
-        kind="prediction",
-        rules=2,
     ),
-    claim(
+    _predicted(
         "LIN:cascade",
         "Later drops come at the times and by the heads of the cascade, in nine of ten",
         _cascades,
         _cascade,
         "d1",
         "d*",
-        kind="prediction",
-        cost=f"{RUNS} flows from other seeds, each about as long as this one",
-        rules=2,
+        cost=f"{LIMITS.runs} flows from other seeds, each about as long as this one",
     ),
-    claim(
+    _predicted(
         "LIN:scale-law",
         "The first drop comes as 1/s; of merged heads as ln(1/s)",
         _scales,
         _scale_law,
         "d1",
-        kind="prediction",
         cost="2 flows from smaller starts, up to their first drop",
-        rules=2,
     ),
-    claim(
-        "LIN:rank",
-        "A further direction of the same head opens at the rate v_S lambda_i^2",
-        _ranked,
-        _rates,
-        "d1",
-        "d*",
-        kind="prediction",
-        rules=2,
-    ),
-    claim(
-        "LIN:rank-plateaus",
-        "Plateaus are long at multiples of the rank",
-        _several_groups,
-        _long_plateaus,
-        "d1",
-        "d*",
-        kind="pattern",
-        rules=2,
-    ),
+    _predicted("LIN:rank", "A further direction of the same head opens at the rate v_S lambda_i^2", _ranked, _rates, "d1", "d*"),
+    _pattern("LIN:rank-plateaus", "Plateaus are long at multiples of the rank", _several_groups, _long_plateaus, "d1", "d*"),
 )

@@ -13,42 +13,12 @@ from stagescope.detect.events import crossing
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import Drop, SilentHead, cascade, growing_part
+from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.runs.run import Run
-
-SOLVER = 1e-8
-"""Error of the loss of a flow, relative to tr Lambda."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Regimes and tolerances (science page, section 7).
-
-    Sizes of starts are in units of the final value of a head on direction 1, because lambda -> c lambda changes nothing but
-    units: on the page that value is 1.31, and the scales are .03 and .01.
-    """
-
-    small: float = 0.023  # largest rms of a start for levels and for the first drop to 1 %
-    first: float = 0.06  # for the first drop to 3 %: two heads of equal T come earlier by a third of the rms
-    course: float = 0.0075  # for the time course of a head
-    purity: float = 0.2  # largest share of the next direction in a head
-    apart: float = 1.15  # least ratio of the waits of two heads: nearer ones disturb each other
-    level: float = 1e-3  # of tr Lambda
-    short_level: float = 0.012  # of tr Lambda, on a plateau that is short
-    short: float = 0.1  # a plateau is short if it lasts less than this share of its end time
-    settled: float = 7.5  # e-folds of a plateau after which a head is pure: twice ln(.2/.005), because it is read in its middle
-    later: float = 0.15  # relative error of a later drop
-    right: float = 0.9  # least share of later drops by the right head
-    rate: float = 0.05  # of an opening inside a head
-    steady: float = 0.02  # v of a head must be this close to v_S while a direction opens
-    end: float = 1e-6  # of tr Lambda
-    spread: float = 1.25  # the rms of a start of 20 numbers or more may be this many times the scale that it was drawn at
-
-
-LIMITS = Limits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +91,7 @@ class Evidence(BaseEvidence):
     @cached_property
     def drops(self) -> dict[str, Event]:
         """d1, d2, ...: as many as the heads can hold directions."""
-        middles, error = (self.levels[:-1] + self.levels[1:]) / 2, SOLVER * float(self.levels[0])
+        middles, error = (self.levels[:-1] + self.levels[1:]) / 2, LIMITS.solver * float(self.levels[0])
         return {
             f"d{m}": crossing(self.time, self.loss, float(middle), rising=False, error=error, how="half of a loss step")
             for m, middle in enumerate(middles, start=1)
@@ -181,7 +151,7 @@ class Evidence(BaseEvidence):
     def is_short(self, m: int) -> bool:
         """Whether plateau m lasts less than a tenth of its end time, or is one inside a head."""
         begin, end = self._span(m)
-        return self.is_inside(m) or begin is None or end is None or end - begin < LIMITS.short * end
+        return self.is_inside(m) or begin is None or end is None or end - begin < LIMITS.tenth * end
 
     def is_inside(self, m: int) -> bool:
         """Whether a head of rank above one still has room on plateau m, so that the next direction opens exponentially."""

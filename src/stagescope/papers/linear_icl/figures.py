@@ -4,6 +4,7 @@ The authors' code does not divide attention by N and its loss has no 1/2. Step n
 parameters are theirs times sqrt(N), and t = 2 lr N^(2/3) n for separate ones, whose parameters are theirs times N^(1/3).
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,47 +12,66 @@ import numpy as np
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, cascade
 from stagescope.papers.linear_icl.reading import LinearReading
+from stagescope.papers.linear_icl.study import LinearOptions
 from stagescope.papers.published import published
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
-from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, rounded
+from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, coloured, rounded, subplots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-LENGTH = 31
-MERGED = {"lr": 1e-3, "scale": 1e-6, "heads": 8, "steps": 6000}
-SEPARATE = {"lr": 0.02, "scale": 0.01, "steps": 10_000, "seeds": 6}
-"""The scale of the separate figure is not stated; with .03/sqrt(numbers of a head) its steps are those of the figure."""
-LOW_RANK = {"scale": 5e-3, "steps": 20_000, "lr": 0.02, "ranks": (8, 4, 2, 1)}
-
-
+LENGTH = LinearOptions().context
 STARTS = 60
 """Starts over which the spread of predicted drops is shown."""
 
 
-def read(preset: str | None = None, seed: int = 0, **options: Any) -> LinearReading:
+@dataclass(frozen=True)
+class Authors:
+    """Settings of the authors' code for runs of a preset; what they call a parameter is ours times LENGTH^-power."""
+
+    preset: str
+    lr: float
+    scale: float
+    steps: int
+    power: float = 1 / 3
+
+    @property
+    def per_step(self) -> float:
+        """The time of a step."""
+        return 2 * self.lr * LENGTH ** (2 * self.power)
+
+    @property
+    def start(self) -> float:
+        """The scale of a start."""
+        return self.scale * LENGTH**self.power
+
+    def read(self, seed: int = 0, **options: Any) -> tuple[LinearReading, dict[str, Any]]:
+        """A run, its loss over their steps on at most 600 frames, and the steps of its drops."""
+        found = read(self.preset, seed, init_scale=self.start, until=self.per_step * self.steps, **options)
+        at = found.curves.time / self.per_step
+        inside = np.flatnonzero(at <= self.steps)
+        chosen = inside[np.unique(np.linspace(0, inside.size - 1, 600).astype(int))]
+        drops = [None if when is None else when / self.per_step for when in found.stages.events.values()]
+        return found, {"step": rounded(at[chosen], 2), "loss": rounded(found.curves.loss[chosen], 6), "drops": drops}
+
+
+MERGED = Authors("merged", lr=1e-3, scale=1e-6, steps=6000, power=1 / 2)
+SEPARATE = Authors("ref", lr=0.02, scale=0.01, steps=10_000)
+"""The scale of the separate figure is not stated; with .03/sqrt(numbers of a head) its steps are those of the figure."""
+LOW_RANK = Authors("eight", lr=0.02, scale=5e-3, steps=20_000)
+
+
+def read(preset: str, seed: int = 0, **options: Any) -> LinearReading:
     """The reading of a run of the study."""
     return LinearReading(run_study("linear-icl", preset, seed=seed, progress=False, **options))
 
 
-def _curve(found: LinearReading, per_step: float, steps: int) -> dict[str, Any]:
-    """Loss over steps of the authors' code, on at most 600 frames, and the steps of the drops."""
-    at = found.curves.time / per_step
-    inside = np.flatnonzero(at <= steps)
-    chosen = inside[np.unique(np.linspace(0, inside.size - 1, 600).astype(int))]
-    drops = [None if when is None else when / per_step for when in found.stages.events.values()]
-    return {"step": rounded(at[chosen], 2), "loss": rounded(found.curves.loss[chosen], 6), "drops": drops}
-
-
 def abrupt(progress: Progress) -> Numbers:
     """Merged heads; an MLP on the cubic features beta x_q^T has the same equations, and so the same curve."""
-    per_step = 2 * MERGED["lr"] * LENGTH
-    scale = float(np.sqrt(LENGTH)) * MERGED["scale"]
-    found = read("merged", init_scale=scale, heads=MERGED["heads"], until=per_step * MERGED["steps"])
-    curve = _curve(found, per_step, MERGED["steps"])
-    starts = [found.run.at(0), *(found.law.model.init(seed, scale) for seed in range(STARTS))]
-    own, *others = [forms.merged_drop_time(found.law.task, start) / per_step for start in starts]
+    found, curve = MERGED.read()
+    starts = [found.run.at(0), *(found.law.model.init(seed, MERGED.start) for seed in range(STARTS))]
+    own, *others = [forms.merged_drop_time(found.law.task, start) / MERGED.per_step for start in starts]
     known = published("stagescope.papers.linear_icl")
     shown = {"half": known["figure_merged_step"].value, "at": known["figure_merged_levels"].value}
     return {
@@ -66,17 +86,13 @@ def abrupt(progress: Progress) -> Numbers:
 
 
 def separate(progress: Progress) -> Numbers:
-    per_step = 2 * SEPARATE["lr"] * LENGTH ** (2 / 3)
-    scale = SEPARATE["scale"] * LENGTH ** (1 / 3)
-    runs, law = [], read("ref", until=1.0).law
-    for seed in progress.each(range(SEPARATE["seeds"]), "separate", "flows"):
-        found = read("ref", seed, init_scale=scale, until=per_step * SEPARATE["steps"])
-        runs.append(_curve(found, per_step, SEPARATE["steps"]))
+    runs = [SEPARATE.read(seed)[1] for seed in progress.each(range(6), "separate", "flows")]
     ratios = []  # the median of each drop over the first one, of the runs that have it
     for drops in zip(*(run["drops"] for run in runs), strict=True):
         present = [step / run["drops"][0] for step, run in zip(drops, runs, strict=True) if step is not None]
         ratios.append(float(np.median(present)) if present else None)
-    starts = [law.model.init(seed, scale) for seed in range(STARTS)]
+    law = read("ref", until=1.0).law
+    starts = [law.model.init(seed, SEPARATE.start) for seed in range(STARTS)]
     times = np.array([[drop.time for drop in cascade(law.task, SilentHead.all_of(start))] for start in starts])
     return {
         "runs": runs,
@@ -88,13 +104,9 @@ def separate(progress: Progress) -> Numbers:
 
 
 def low_rank(progress: Progress) -> Numbers:
-    per_step = 2 * LOW_RANK["lr"] * LENGTH ** (2 / 3)
-    scale = LOW_RANK["scale"] * LENGTH ** (1 / 3)
-    panels, task = [], read("eight", until=1.0).law.task
-    for rank in progress.each(LOW_RANK["ranks"], "low rank", "flows"):
-        found = read("eight", rank=rank, init_scale=scale, until=per_step * LOW_RANK["steps"])
-        panels.append({"rank": rank, **_curve(found, per_step, LOW_RANK["steps"])})
-    return {"panels": panels, "levels": rounded(forms.levels(task), 6)}
+    runs = {rank: LOW_RANK.read(rank=rank) for rank in progress.each((8, 4, 2, 1), "low rank", "flows")}
+    panels = [{"rank": rank, **curve} for rank, (_, curve) in runs.items()]
+    return {"panels": panels, "levels": rounded(forms.levels(runs[8][0].law.task), 6)}
 
 
 def heads(progress: Progress) -> Numbers:
@@ -112,13 +124,6 @@ def heads(progress: Progress) -> Numbers:
     }
 
 
-def _subplots(*grid: int, **options: Any) -> Any:
-    """Matplotlib is imported when a figure is drawn, not when figures are listed."""
-    from matplotlib import pyplot
-
-    return pyplot.subplots(*grid, layout="constrained", **options)
-
-
 def _levels(axis, levels, names=None) -> None:  # noqa: ANN001 (axes and numbers)
     for m, level in enumerate(levels):
         axis.axhline(level, color=GREY, lw=0.7, zorder=0)
@@ -126,7 +131,7 @@ def _levels(axis, levels, names=None) -> None:  # noqa: ANN001 (axes and numbers
 
 
 def draw_abrupt(numbers: Numbers) -> "Drawing":
-    drawing, axis = _subplots(figsize=(5.6, 3.3))
+    drawing, axis = subplots(figsize=(5.6, 3.3))
     curve, known = numbers["curve"], numbers["published"]
     axis.plot(curve["step"], curve["loss"], color=COLORS[0], label="flow of all sequences")
     _levels(axis, numbers["levels"], (0, 4))
@@ -144,8 +149,8 @@ def draw_abrupt(numbers: Numbers) -> "Drawing":
 
 
 def draw_separate(numbers: Numbers) -> "Drawing":
-    drawing, axis = _subplots(figsize=(6.4, 3.4))
-    for color, run in zip(COLORS, numbers["runs"], strict=False):
+    drawing, axis = subplots(figsize=(6.4, 3.4))
+    for color, run in coloured(numbers["runs"]):
         axis.plot(run["step"], run["loss"], color=color, lw=1.2)
     for m, (low, high) in enumerate(numbers["published"]):
         middle = (numbers["levels"][m] + numbers["levels"][m + 1]) / 2
@@ -160,7 +165,7 @@ def draw_separate(numbers: Numbers) -> "Drawing":
 
 def draw_low_rank(numbers: Numbers) -> "Drawing":
     panels = numbers["panels"]
-    drawing, axes = _subplots(1, len(panels), figsize=(11, 3), sharey=True)
+    drawing, axes = subplots(1, len(panels), figsize=(11, 3), sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
         axis.plot(panel["step"], panel["loss"], color=COLORS[0])
         for m, level in enumerate(numbers["levels"]):
@@ -174,9 +179,9 @@ def draw_low_rank(numbers: Numbers) -> "Drawing":
 
 def draw_heads(numbers: Numbers) -> "Drawing":
     maps = numbers["maps"]
-    drawing, axes = _subplots(1, 1 + len(maps), figsize=(11, 2.9), width_ratios=[2.2, *[1] * len(maps)])
+    drawing, axes = subplots(1, 1 + len(maps), figsize=(11, 2.9), width_ratios=[2.2, *[1] * len(maps)])
     values = np.array(numbers["v"])
-    for color, head in zip(COLORS, values.T, strict=False):
+    for color, head in coloured(values.T):
         axes[0].plot(numbers["t"], head, color=color)
     for when in numbers["drops"]:
         axes[0].axvline(when, color=GREY, lw=0.6)

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Params
 
@@ -87,16 +88,15 @@ def joint_drop(task: RegressionTask, direction: int, waits: np.ndarray) -> float
     With u = v/v_inf and p the pace of the drop each moves by u_h' = p u_h^2 (1 - sum u^3). On the clock ds = (1 - sum u^3) dt
     that is u_h = 1/(p (T_h - s)). The first head alone gives T_1 + `delay`.
     """
+    from scipy.optimize import brentq
+
     later = pace(task, direction) * (waits - waits.min())
 
     def learned(y: np.ndarray) -> np.ndarray:
         """sum u^3 where the first head is at y."""
         return np.sum((y / (1 + np.multiply.outer(later, y))) ** 3, axis=0)
 
-    low, high = 0.0, HALF_U
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if learned(np.array(middle)) > HALF else (middle, high)
+    high = brentq(lambda y: learned(y) - HALF, 0.0, HALF_U, xtol=1e-15)
     nodes, weights = np.polynomial.legendre.leggauss(40)
     y = high / 2 * (nodes + 1)
     grown = learned(y)
@@ -143,12 +143,6 @@ def purity(task: RegressionTask, scale: float, directions: int) -> float:
     return float(max(shares, default=0.0))
 
 
-CURVE_START = 1e-6
-"""Size at which the common curve starts, beside the final value of a head: it is exponential there to the square of this."""
-CURVE_STEPS = 1500
-"""Steps of the common curve, in Runge and Kutta's way: one is a sixtieth of 1/r, so its drop is right to 1e-7."""
-
-
 def merged_rate(task: RegressionTask) -> float:
     """r = |Lambda^2|_F: how fast a small merged start grows [LIN:merged]."""
     return float(np.linalg.norm(task.spectrum**2))
@@ -158,18 +152,18 @@ def merged_rate(task: RegressionTask) -> float:
 def _common_drop(task: RegressionTask) -> float:
     """Half of l_0 - l_D on the curve that all heads of small merged starts follow.
 
-    sigma' = sum_i V_i g_i, V_i' = sigma g_i, g_i = lambda_i^2 - lambda_i^3 a_i sigma V_i, from sigma = |V| = CURVE_START units.
+    sigma' = sum_i V_i g_i, V_i' = sigma g_i, g_i = lambda_i^2 - lambda_i^3 a_i sigma V_i, from sigma = |V| = `curve_start` units.
     """
     rate, square = merged_rate(task), task.spectrum**2
     stiff = task.spectrum**3 * task.amplification
-    y = CURVE_START * start_unit(task, True) * np.concatenate([[1.0], square / rate])
+    y = LIMITS.curve_start * start_unit(task, True) * np.concatenate([[1.0], square / rate])
 
     def law(y: np.ndarray) -> np.ndarray:
         push = square - stiff * y[0] * y[1:]
         return np.concatenate([[y[1:] @ push], y[0] * push])
 
-    step, points = (-np.log(CURVE_START) + 12) / rate / CURVE_STEPS, [y]
-    for _ in range(CURVE_STEPS):
+    step, points = (-np.log(LIMITS.curve_start) + 12) / rate / LIMITS.curve_steps, [y]
+    for _ in range(LIMITS.curve_steps):
         a = law(y)
         b = law(y + step / 2 * a)
         c = law(y + step / 2 * b)
@@ -181,7 +175,7 @@ def _common_drop(task: RegressionTask) -> float:
     middle = float(np.mean(levels(task)[[0, -1]]))
     place = int(np.argmax(loss < middle))
     around = slice(place - 2, place + 2)
-    time = step * np.arange(CURVE_STEPS + 1)
+    time = step * np.arange(LIMITS.curve_steps + 1)
     return float(np.polyval(np.polyfit(loss[around] - middle, time[around], 3), 0.0))
 
 
@@ -190,7 +184,7 @@ def merged_drop_time(task: RegressionTask, start: Params) -> float:
     grown = float(np.linalg.norm(merged_growing(task, start)))
     if grown == 0:
         return np.inf
-    later = float(np.log(CURVE_START * start_unit(task, True) / grown)) / merged_rate(task)
+    later = float(np.log(LIMITS.curve_start * start_unit(task, True) / grown)) / merged_rate(task)
     return _common_drop(task) + later  # pyright: ignore[reportArgumentType] (a frozen value has a hash)
 
 

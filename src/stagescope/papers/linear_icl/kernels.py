@@ -4,11 +4,13 @@ Matrices lie in flat arrays, row after row. The flow descends half of the loss.
 """
 
 import numpy as np
+from scipy.integrate import RK45
 
 from stagescope.fields.flat_kernel import FAST
 from stagescope.kernels import njit
 
-RATES, _TABLES = slice(3, 6), 6
+RATES = slice(3, 6)
+_TABLES = RATES.stop
 
 
 def hold(heads, rank, spectrum, second):
@@ -99,18 +101,8 @@ def velocity(theta, out, held):
     return loss
 
 
-STAGES = np.array(
-    [
-        [1 / 5, 0, 0, 0, 0, 0],
-        [3 / 40, 9 / 40, 0, 0, 0, 0],
-        [44 / 45, -56 / 15, 32 / 9, 0, 0, 0],
-        [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0],
-        [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0],
-        [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84],
-    ]
-)
-ERROR = np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
-"""Stages of the pair of orders 5 and 4, and the difference of the two."""
+STAGES, ERROR = np.vstack([np.pad(RK45.A[1:], ((0, 0), (0, 1))), RK45.B]), RK45.E
+"""Stages of Dormand and Prince's pair of orders 5 and 4, and the difference of the two."""
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
 
 

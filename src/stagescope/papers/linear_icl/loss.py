@@ -1,6 +1,5 @@
 """Losses of linear attention on in-context regression: exact, D x D arithmetic [LIN:loss], or on fresh batches [LIN:sampled]."""
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -8,13 +7,21 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.errors import InputError
-from stagescope.fields.field import Compiled, FlatField, GradientField, Objective, OfModel, StepGradient, flat_gradient
+from stagescope.fields.field import (
+    ByKernel,
+    GradientField,
+    Kernel,
+    Objective,
+    OfModel,
+    OnBatches,
+    StepGradient,
+    flat_gradient,
+)
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Layout, Params, key
-from stagescope.spec import Described
+from stagescope.spec import Described, Seed
 
 
 class HalfDescent(GradientField):
@@ -48,7 +55,7 @@ class LinearLoss(OfModel, Described, Objective):
         return HalfDescent(self)
 
 
-class LinearPopulation(LinearLoss):
+class LinearPopulation(LinearLoss, ByKernel):
     """E (y_q - yhat)^2 = tr Lambda - 2 tr(Lambda^2 M) + tr(M Lambda M^T E[hatLambda^2]) [LIN:loss]."""
 
     @property
@@ -63,36 +70,12 @@ class LinearPopulation(LinearLoss):
         return jnp.sum(spectrum) - 2 * jnp.sum(spectrum**2 * jnp.diagonal(whole)) + quadratic
 
     @cached_property
-    def _held(self) -> np.ndarray:
-        from stagescope.papers.linear_icl.kernels import hold
+    def kernel(self) -> Kernel:
+        """It writes the velocity at unit rates, which is half of the gradient downwards."""
+        from stagescope.papers.linear_icl.kernels import RATES, hold, velocity
 
-        return hold(self.model.heads, self.model.rank or 0, self.process.spectrum, self.process.second)
-
-    def value(self, params: Params) -> float:
-        return self._moved(params)[0]
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return {name: -2 * block for name, block in self._moved(params)[1].items()}
-
-    def _moved(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
-        """The loss and the velocity at unit rates, by the kernel."""
-        from stagescope.papers.linear_icl.kernels import velocity
-
-        layout = Layout.of({name: params[name] for name in self.shapes})
-        out = np.empty(layout.size)
-        return velocity(layout.pack(params), out, self._held.copy()), layout.unpack(out)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
-        """The kernel with everything but the parameters bound; each has its own work space."""
-        from stagescope.fields.compiled import direct
-        from stagescope.papers.linear_icl.kernels import RATES, velocity
-
-        blocks = tuple(self.shapes)
-        if layout.names != blocks:
-            raise ValueError(f"the kernel reads blocks in the order {', '.join(blocks)}, got {', '.join(layout.names)}")
-        held = self._held.copy()
-        held[RATES] = [rates[name] for name in (blocks if len(blocks) == 3 else (*blocks, "U"))]
-        return direct(velocity, layout.size, held)
+        held = hold(self.model.heads, self.model.rank or 0, self.process.spectrum, self.process.second)
+        return Kernel(velocity, held, RATES, ("v", "U", "U") if self.model.merged else ("v", "K", "Q"), writes=-0.5)
 
 
 def attention_map(params: Any, merged: bool) -> Any:
@@ -118,22 +101,19 @@ def draw_sequences(task: RegressionTask, random: Random, count: int) -> dict[str
     return {"beta": beta, "query": query, "answer": np.einsum("sd,sd->s", weights, query)}
 
 
-class LinearSampled(LinearLoss):
+class LinearSampled(LinearLoss, OnBatches):
     """Mean of (y_q - yhat)^2 over `batch` new sequences at every step [LIN:sampled].
 
     `value` and `grad`, and so the recorded loss, are those of all sequences. `length` replaces the lengths of the task.
     """
 
     batch: int = Limits(default=256, ge=1)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
     length: int | None = Limits(default=None, ge=1)
 
     @model_validator(mode="after")
     def _room(self) -> "LinearSampled":
-        try:
-            require_memory("a batch", "take fewer sequences", self.batch, max(self.task.contexts), self.process.dim)
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        require_memory("a batch", "take fewer sequences", self.batch, max(self.task.contexts), self.process.dim)
         return self
 
     @property
@@ -143,7 +123,7 @@ class LinearSampled(LinearLoss):
         return RegressionTask(eigenvalues=self.process.eigenvalues, contexts=(self.length,))
 
     @property
-    def population(self) -> LinearPopulation:
+    def limit(self) -> LinearPopulation:
         """The loss of all sequences."""
         return LinearPopulation(model=self.model, process=self.task)
 
@@ -159,16 +139,6 @@ class LinearSampled(LinearLoss):
 
         seen = jnp.einsum("si,ij,sj->s", data["beta"], attention_map(params, self.model.merged), data["query"])
         return jnp.mean((data["answer"] - seen) ** 2)
-
-    def value(self, params: Params) -> float:
-        return self.population.value(params)
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self.population.grad(params)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        """The field of all sequences, for what is recorded."""
-        return self.population.flat(layout, rates)
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """Half of the gradient that a step sees: the push G of its batch in place of the mean one [LIN:flow]."""

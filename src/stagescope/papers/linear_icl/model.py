@@ -31,10 +31,7 @@ class LinearAttention(Described):
 
     @model_validator(mode="after")
     def _valid(self) -> "LinearAttention":
-        try:
-            require_parameters(self.shapes, "take fewer heads or directions")
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        require_parameters(self.shapes, "take fewer heads or directions")
         return self
 
     @property

@@ -8,14 +8,11 @@ from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Predicted, SaddlePath, in_order, unsure
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import Drop, SilentHead, cascade
-from stagescope.papers.linear_icl.evidence import LIMITS
+from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.published import published
 from stagescope.params import Params, root_mean_square
-
-UNTRIED = 20
-"""Fewest drops of a regime from which a 95 % quantile is read: 1/20 of them lies beyond it."""
 
 
 def regime(task: RegressionTask, scale: float, drops: list[Drop], m: int) -> str:
@@ -32,11 +29,12 @@ def _error(name: str, task: RegressionTask, rank: int | None) -> float | str:
     """The error that 95 % of drops of a regime stay within, relatively; a sentence where it was never measured."""
     table = published("stagescope.papers.linear_icl")["path_errors"].value
     dim, most = table["largest"]["directions"], table["largest"]["rank"]
+    other = "; leave out --path to predict by the flow"
     if task.dim > dim or (rank or 0) > most:
-        return f"the theory was tried up to {dim} directions and rank {most}; leave out --path to predict by the flow"
+        return f"the theory was tried up to {dim} directions and rank {most}{other}"
     error, drops = table["regimes"].get(name, (0.0, 0))
-    if drops < UNTRIED:
-        return f"the theory was tried on {drops} drops {name}, fewer than {UNTRIED}; leave out --path to predict by the flow"
+    if drops < LIMITS.untried:
+        return f"the theory was tried on {drops} drops {name}, fewer than {LIMITS.untried}{other}"
     return error
 
 

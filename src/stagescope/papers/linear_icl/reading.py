@@ -8,6 +8,7 @@ import numpy as np
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.papers.linear_icl.evidence import Evidence
+from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss
 from stagescope.papers.linear_icl.setup import expected_drops, flow_frames
 from stagescope.papers.reading import Reading
@@ -15,12 +16,6 @@ from stagescope.papers.rebuild import companion_run, forked
 from stagescope.params import Params
 from stagescope.readings.replay import Replay, read_refined
 from stagescope.runs.run import Run
-
-MOVE = 0.01
-"""Between two frames a loss may fall by this share of the whole; a run that falls faster is replayed with more frames there."""
-GROWTH, FLOOR = 0.4, 1e-4
-"""Between two frames ln(M_ii + FLOOR of its end) may change by this: openings are seen while they are small."""
-MOST_FRAMES = 8000
 
 
 def refined(
@@ -38,10 +33,10 @@ def refined(
 
 def _pieces(time: np.ndarray, curves: Evidence) -> np.ndarray:
     """Into how many pieces to cut each stretch between frames: how far the curves go in it, in units of what they may."""
-    falls = np.abs(np.diff(curves.loss)) / (MOVE * float(curves.levels[0]))
-    grown = np.abs(np.diff(np.log(np.abs(curves.learned) + FLOOR), axis=0)).max(axis=1) / GROWTH
+    falls = np.abs(np.diff(curves.loss)) / (LIMITS.near * float(curves.levels[0]))
+    grown = np.abs(np.diff(np.log(np.abs(curves.learned) + LIMITS.floor), axis=0)).max(axis=1) / LIMITS.growth
     pieces = np.ceil(np.maximum(falls, grown)).astype(int)
-    many = len(time) + pieces[pieces > 1].sum() > MOST_FRAMES
+    many = len(time) + pieces[pieces > 1].sum() > LIMITS.most_frames
     return np.ones_like(pieces) if many else np.minimum(pieces, 50)
 
 

@@ -6,16 +6,14 @@ from stagescope.dynamics.record import Around, LogSpaced, Record
 from stagescope.errors import InputError
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, cascade
+from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearPopulation, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.papers.linear_icl.study import LinearOptions, check_use
+from stagescope.papers.linear_icl.study import PLAY, PRESETS, LinearOptions, check_use
 from stagescope.papers.setup import make_dynamics
 from stagescope.papers.study import Setup
 from stagescope.params import Params
-
-LONGER = 1.5
-"""How much longer than the last drop predicted a flow is by default: later drops are predicted to a tenth or so."""
 
 
 def study_setup(options: LinearOptions, seed: int) -> Setup:
@@ -40,7 +38,7 @@ def flow_frames(
     if until is None:
         if not times:
             raise InputError("no drop is predicted from this start, so the end of the flow is not known; give --until")
-        until = float(LONGER * (max(times) + 10 * widths[int(np.argmax(times))]))
+        until = float(LIMITS.longer * (max(times) + 10 * widths[int(np.argmax(times))]))
     inside = [pair for pair in zip(times, widths, strict=True) if 0 < pair[0] < until]
     if not inside:
         return until, LogSpaced(frames=frames)
@@ -57,10 +55,9 @@ def expected_drops(task: RegressionTask, model: LinearAttention, start: Params) 
     return [drop.time for drop in found], [3 / forms.pace(task, drop.direction) for drop in found]
 
 
-DIM, HEADS, RANK = 8, 10, 4
-"""The largest model that the sliders reach. A smaller one has the first numbers of each block: a stream is read in order."""
-
-
 def play_draws(seed: int) -> dict[str, np.ndarray]:
-    models = LinearAttention(dim=DIM, heads=HEADS, rank=RANK), LinearAttention(dim=DIM, heads=HEADS, rank=None)
+    """Starts of the largest models that the sliders reach; smaller ones have the first numbers of each block of a stream."""
+    most = {slider.option: int(slider.high) for slider in PLAY.sliders}
+    dim = max(len(preset.get("eigenvalues", ())) for preset in PRESETS.values())
+    models = [LinearAttention(dim=dim, heads=most["heads"], rank=rank) for rank in (most["rank"], None)]
     return {name: block.ravel() for model in models for name, block in model.init(seed, 1.0).items()}

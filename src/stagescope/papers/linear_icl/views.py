@@ -12,10 +12,7 @@ from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import CELLS, MOST, curves, left_out, many_curves, shown
-from stagescope.views.view import Curve, Explained, Level, Maker, SmallTable, View, captions, motion_words, plain
-
-SHOWN = 0.3
-"""The line "now" begins at this share of the least blow-up time: earlier it would only stretch the axis."""
+from stagescope.views.view import LARGEST_TABLE, Curve, Explained, Level, Maker, SmallTable, View, captions, motion_words, plain
 
 
 def linear_views(reading: LinearReading) -> list[Maker]:
@@ -63,7 +60,7 @@ def _competition(reading: LinearReading, seen: Evidence) -> View | None:
         measured = "-" if when is None else f"{when:.5g}"
         winners.append(f"d{m} head {drop.head + 1} at {drop.time:.5g} (measured {measured})")
     about = "When each silent head would blow up, predicted from the start after each drop. The least one wins:"
-    now = np.where(seen.time >= SHOWN * np.nanmin(waits), seen.time, np.nan)
+    now = np.where(seen.time >= 0.3 * np.nanmin(waits), seen.time, np.nan)  # earlier it would only stretch the axis
     lines = [*_of_heads(seen, waits), Curve("now", now, faint=True)]
     return curves(
         "competition",
@@ -108,8 +105,6 @@ def _distance(reading: LinearReading, seen: Evidence) -> View:
     )
 
 
-TABLE_DIRECTIONS = 12
-"""Directions up to which the spectrum is a small table."""
 GLOSSARY = {
     "d#": "Event: the loss is halfway down a step, so a further direction of the inputs is being learned.",
     "plateau #": "The loss rests while this many principal components are used.",
@@ -137,7 +132,7 @@ def _sentence(law: Any) -> str:
 
 def _spectrum_table(law: Any) -> SmallTable | None:
     values = np.asarray(law.process.eigenvalues, dtype=float)
-    if len(values) > TABLE_DIRECTIONS:
+    if len(values) > LARGEST_TABLE:
         return None
     return SmallTable(
         "Variance of the inputs in each direction", ("variance",), tuple(str(i + 1) for i in range(len(values))), values[None]

@@ -1,5 +1,6 @@
 """The claims about in-context Markov chains: strategies and levels, closed forms, and several runs."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,28 +12,22 @@ from stagescope.fields.softmax import softmax
 from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.finite import FiniteLoss, causal
 from stagescope.papers.markov_icl.forms import class_of, common_gain, effective_lags, first_gradient
+from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import SoftmaxPopulation
 from stagescope.params import Params
 from stagescope.watching.heads import even_patterns, prefix_match
-
-LEVEL = 5e-4  # nats: the page's; a plateau of R at rho = .1 is 2e-4 from its class
-SLOW = {"R": 0.1, "F": 1.0}  # largest t_b over the law of t_2 (R), and largest rho (F): the match then comes to rest
-ENTROPY = 1e-3  # nats: what a softmax of finite scores is above the trigram entropy (page)
-HEAD = 0.5  # induction score: half of the way from chance to its largest value
-SAMPLED = 0.02  # two standard errors of that score on sampled sequences
-SMALL = 0.05  # nats: KL of the uniform strategy to the model at a small start
 
 
 def _begins_low(evidence: Evidence) -> Regime:
     """The run begins at the lowest strategy that its model has."""
     if evidence.doubly:
         return not_applicable("under a doubly stochastic prior a unigram is the uniform prediction")
-    if evidence.model in SLOW and not _reads_unigrams(evidence):
+    if evidence.model in LIMITS.slow and not _reads_unigrams(evidence):
         return Regime(False, "the best unigram member of this model is nearer to another strategy: sequences are too short")
     wanted = min(int(evidence.model in ("S", "S3")), len(evidence.strategies.names) - 2)
     distance = max(0.0, float(evidence.divergences[0, wanted]))
     reason = f"at the start the {evidence.strategies.names[wanted]} strategy is {distance:.2g} nats away"
-    return Regime(int(evidence.nearest[0]) == wanted and distance < SMALL, reason)
+    return Regime(int(evidence.nearest[0]) == wanted and distance < LIMITS.small, reason)
 
 
 def _reads_unigrams(evidence: Evidence) -> bool:
@@ -61,15 +56,15 @@ def _order(evidence: Evidence) -> Comparison:
 def _rests(evidence: Evidence) -> Regime:
     if evidence.model == "T" or not evidence.exact:
         return not_applicable("levels are exact for R, S, S3, and F on all sequences")
-    if evidence.doubly and evidence.model in SLOW:
+    if evidence.doubly and evidence.model in LIMITS.slow:
         return not_applicable("under a doubly stochastic prior there is no unigram plateau")
-    slow = SLOW.get(evidence.model, np.inf)
-    if evidence.model in SLOW and not evidence.from_zero:
+    slow = LIMITS.slow.get(evidence.model, np.inf)
+    if evidence.model in LIMITS.slow and not evidence.from_zero:
         return Regime(False, "the match does not begin at zero")
-    if evidence.model in SLOW and np.ptp(evidence.start["v"]) > 0.1:  # another class than that of even attention
+    if evidence.model in LIMITS.slow and np.ptp(evidence.start["v"]) > 0.1:  # another class than that of even attention
         return Regime(False, "attention does not begin even over the lags")
     if not evidence.flow or evidence.model != "R":
-        bound = f"rho = {evidence.ratio:g}, at most {slow:g} in a flow" if evidence.model in SLOW else "any rho in a flow"
+        bound = f"rho = {evidence.ratio:g}, at most {slow:g} in a flow" if evidence.model in LIMITS.slow else "any rho in a flow"
         return Regime(evidence.flow and evidence.ratio <= slow, bound)
     law = evidence.plateau_time * evidence.rate
     share = evidence.plateau.grown(law) / law if np.isfinite(law) else np.inf
@@ -78,14 +73,14 @@ def _rests(evidence: Evidence) -> Regime:
 
 def _levels(evidence: Evidence) -> Comparison:
     """R and F: the plateau between t_1 and t_2 is at its class. S and S3: the end is at the last entropy."""
-    if evidence.model in SLOW:
+    if evidence.model in LIMITS.slow:
         if (rest := evidence.rest) is None or evidence.t2 is None:
-            return undecided("the run has not passed t_1 and t_2", None, LEVEL, "nats")
+            return undecided("the run has not passed t_1 and t_2", None, LIMITS.level, "nats")
         noise = 2 * noise_near(evidence.time, evidence.loss, rest.t)
         reason = f"the loss rests at {rest.loss:.5f} at t = {rest.t:.4g}; the unigram class has {rest.level:.5f}"
-        return agreement(rest.level, rest.loss, LEVEL, reason, measured_error=noise, unit="nats")
+        return agreement(rest.level, rest.loss, LIMITS.level, reason, measured_error=noise, unit="nats")
     loss, level = evidence.loss, float(evidence.levels.losses[-1])
-    tolerance, last = (LEVEL, "t2") if evidence.model == "S" else (ENTROPY, "t3")
+    tolerance, last = (LIMITS.level, "t2") if evidence.model == "S" else (LIMITS.entropy, "t3")
     if evidence.event_time(last)[0] is None:
         return undecided(f"the run ends before {last}", level, tolerance, "nats")
     left = _left(evidence)
@@ -132,13 +127,13 @@ def _trigram(evidence: Evidence) -> Comparison:
     words = f"the loss ends {gap:+.1e} nats from the trigram entropy; attention ends {first[-1]:.2f} and {second[-1]:.2f}"
     if evidence.events["t3"].time is None or any(not found.size for found in joined):
         late = evidence.events["t3"].time is not None
-        return Comparison(0.0, gap, ENTROPY, False if late else None, f"{words}; a head has not joined", unit="nats")
+        return Comparison(0.0, gap, LIMITS.entropy, False if late else None, f"{words}; a head has not joined", unit="nats")
     times = [float(evidence.time[found[0]]) for found in joined]
     words += f"; they join at {times[0]:.4g} and {times[1]:.4g}"
     if times[0] >= times[1]:
-        return Comparison(0.0, gap, ENTROPY, False, words, unit="nats")
-    falling = gap > ENTROPY >= gap - _left(evidence)
-    return Comparison(0.0, gap, ENTROPY, None if falling else abs(gap) <= ENTROPY, words, unit="nats")
+        return Comparison(0.0, gap, LIMITS.entropy, False, words, unit="nats")
+    falling = gap > LIMITS.entropy >= gap - _left(evidence)
+    return Comparison(0.0, gap, LIMITS.entropy, None if falling else abs(gap) <= LIMITS.entropy, words, unit="nats")
 
 
 def _attends(evidence: Evidence) -> Regime:
@@ -153,13 +148,9 @@ def _induction(evidence: Evidence) -> Comparison:
     first, last = (induction_score(evidence.law, evidence.at(frame)) for frame in (0, len(evidence.time) - 1))
     scores = f"{last:.3f} at the end and {round(first, 3) + 0.0:.3f} at the start"  # no -0.000
     reason = f"the induction score of layer 2 is {scores}, 0 by chance, 1 at most"
-    error = 0.0 if evidence.model == "S" else SAMPLED
-    holds = True if last - error >= HEAD and first < HEAD else False if last + error < HEAD else None
-    return Comparison(HEAD, last, "at least", holds, reason, None, error)
-
-
-SCORED = 100
-"""Sequences on which finite models are scored: the error is about .01."""
+    error = 0.0 if evidence.model == "S" else LIMITS.sampled
+    holds = True if last - error >= LIMITS.half and first < LIMITS.half else False if last + error < LIMITS.half else None
+    return Comparison(LIMITS.half, last, "at least", holds, reason, None, error)
 
 
 def induction_score(law: SoftmaxPopulation | FiniteLoss, params: Params) -> float:
@@ -179,7 +170,7 @@ def _window_score(law: SoftmaxPopulation, params: Params) -> tuple[float, float]
 
 def _sequence_score(law: FiniteLoss, params: Params) -> tuple[float, float]:
     """On sampled sequences, over attention on places after the current token alone, where there are some: the largest score."""
-    tokens = law.data["tokens"][:SCORED]
+    tokens = law.data["tokens"][: LIMITS.compared]
     before = np.roll(tokens, 1, axis=1)
     same = (tokens[:, :, None] == before[:, None, :]) & np.tri(tokens.shape[1], dtype=bool)
     same[:, :, 0] = False
@@ -197,20 +188,12 @@ def layer_two(law: FiniteLoss, params: Params, tokens: np.ndarray) -> np.ndarray
     return softmax(np.where(np.tri(length, dtype=bool), scores, -np.inf))
 
 
-EXACT = 1e-6  # relative: the forms are integrals by the quadrature of the loss itself
-GROWTH = 0.2  # largest t_b over the law: b is at its class optimum for most of the plateau
-MANY = {25: 0.12, 100: 0.05}  # lags from which on the law of the plateau holds to this share
-TWO_STEP = 0.2  # the law leaves out what b and attention do to each other (page: 1.04 to 1.18)
-AFTER = 3.5  # the law over 1/g_1, the time in which b grows once attention is at lag 1 (page, D 8, rho 10: 1.18 of the law)
-SHOWN = 7  # lags whose scores are compared: later ones differ by less than the flow's tolerance
-
-
 def _infinite(evidence: Evidence) -> Regime:
     if evidence.model not in ("R", "S"):
         return not_applicable("closed forms are for R and S")
     if evidence.run.clock != "t":
         return Regime(False, "Adam moves all scores alike, whatever their gradients are")
-    good = evidence.from_zero and bool(np.ptp(evidence.start["v"]) < 1e-9)
+    good = evidence.from_zero and bool(np.ptp(evidence.start["v"]) < LIMITS.same)
     reason = "the match begins at zero and attention even over the lags" if good else "the start is not even, or has a match"
     return Regime(good, reason)
 
@@ -230,16 +213,18 @@ def _lag_gradient(evidence: Evidence) -> Comparison:
     predicted, measured = _first_speed(evidence), float(evidence.run.series["speed"][0])
     lag = evidence.events["lag"].time
     if lag is None:
-        return Comparison(predicted, measured, EXACT * predicted, None, "attention on lag 1 has not doubled yet", unit="1/t")
+        return Comparison(
+            predicted, measured, LIMITS.exact * predicted, None, "attention on lag 1 has not doubled yet", unit="1/t"
+        )
     frame = int(np.searchsorted(evidence.time, lag))
-    moved = (evidence.params["v"][frame] - evidence.params["v"][0])[:SHOWN]
+    moved = (evidence.params["v"][frame] - evidence.params["v"][0])[: LIMITS.shown]
     odd = range(1, len(moved), 2)
     zigzag = all(moved[d] > moved[d - 1] and (d + 1 >= len(moved) or moved[d] > moved[d + 1]) for d in odd)
     leads = int(np.argmax(moved)) == 1
-    close = abs(measured / predicted - 1) <= EXACT
+    close = abs(measured / predicted - 1) <= LIMITS.exact
     shape = f"scores moved by {', '.join(f'{each:.2g}' for each in moved)} when attention on lag 1 had doubled"
     reason = f"|F| is {measured:.8g} at the start, the closed form {predicted:.8g}; {shape}"
-    return Comparison(predicted, measured, EXACT * predicted, close and zigzag and leads, reason, unit="1/t")
+    return Comparison(predicted, measured, LIMITS.exact * predicted, close and zigzag and leads, reason, unit="1/t")
 
 
 def _softmax(evidence: Evidence) -> Regime:
@@ -254,7 +239,7 @@ def _near_stationary(evidence: Evidence) -> Comparison:
     predicted = float(evidence.lags * abs(start @ evidence.gains) / start.sum())
     measured = float(evidence.lags * evidence.run.series["speed"][0] / evidence.rate)
     reason = f"D |F| is {measured:.8g} at the unigram point with D = {evidence.lags}; the sum over the lags is {predicted:.8g}"
-    return agreement(predicted, measured, EXACT * predicted, reason)
+    return agreement(predicted, measured, LIMITS.exact * predicted, reason)
 
 
 def on_plateau(evidence: Evidence) -> Regime:
@@ -263,21 +248,21 @@ def on_plateau(evidence: Evidence) -> Regime:
         return not_applicable("the law is that of the unigram plateau of R")
     if not evidence.flow or not evidence.from_zero:
         return Regime(False, "the run is no flow from a match of zero")
-    if evidence.lags < min(MANY):
-        return Regime(False, f"{evidence.lags} lags; at least {min(MANY)} are needed")
+    if evidence.lags < min(LIMITS.many):
+        return Regime(False, f"{evidence.lags} lags; at least {min(LIMITS.many)} are needed")
     law = evidence.plateau_time
     if not np.isfinite(law):
         return Regime(False, "lag 1 does not lead on the plateau")
     pull = evidence.plateau.pull
     if int(np.argmax(evidence.start["v"] + np.log(np.maximum(pull - pull.mean(), 1e-300)))) != 1:
         return Regime(False, "another lag has the lead at this start")
-    grown = evidence.plateau.grown(GROWTH * law * evidence.rate) / evidence.rate
-    return Regime(bool(grown <= GROWTH * law), f"b is at .9 of its plateau value at t = {grown:.4g}; the law is {law:.4g}")
+    grown = evidence.plateau.grown(LIMITS.fifth * law * evidence.rate) / evidence.rate
+    return Regime(bool(grown <= LIMITS.fifth * law), f"b is at .9 of its plateau value at t = {grown:.4g}; the law is {law:.4g}")
 
 
 def _law(evidence: Evidence) -> Comparison:
-    lags = max(evidence.lags, min(MANY))
-    return _timed(evidence, evidence.plateau_time, min(share for least, share in MANY.items() if lags >= least))
+    lags = max(evidence.lags, min(LIMITS.many))
+    return _timed(evidence, evidence.plateau_time, min(share for least, share in LIMITS.many.items() if lags >= least))
 
 
 def _timed(evidence: Evidence, predicted: float, share: float) -> Comparison:
@@ -302,20 +287,11 @@ def _two_steps(evidence: Evidence) -> Regime:
         return Regime(False, "lag 1 does not lead at this start")
     later = float(evidence.two_step * evidence.rate * evidence.gains[1])
     words = f"rho = {evidence.ratio:g}, the law is for 1 to 10; it is {later:.2g} times the growth time of b at lag 1"
-    return Regime(1 <= evidence.ratio <= 10 and later >= AFTER, f"{words}, at least {AFTER:g}")
+    return Regime(1 <= evidence.ratio <= 10 and later >= LIMITS.after, f"{words}, at least {LIMITS.after:g}")
 
 
 def _two_step(evidence: Evidence) -> Comparison:
-    return _timed(evidence, evidence.two_step, TWO_STEP)
-
-
-NOISES = (0.0, 1e-3, 0.1, 0.5, 1.0)  # of the initial scores: those of the page
-NOISE = 0.05  # largest change of t_2 over its law
-FEWEST = 50  # effective lags of a start: with fewer the law itself is off by more than that
-EARLIER = 1.1  # least ratio of the two times (page)
-EQUAL_RATES = 1.0  # largest rho at which the match leads: above it attention does not wait for unigrams
-ADAM = 0.2  # largest change of the number of steps over a factor of eight in the lags (page)
-MOST_LAGS = 400  # of a companion run
+    return _timed(evidence, evidence.two_step, LIMITS.fifth)
 
 
 def _of_study(evidence: Evidence, regime: Regime) -> Regime:
@@ -329,25 +305,25 @@ def _noise_regime(evidence: Evidence) -> Regime:
         return regime
     lags = effective_lags(scores)
     calm = bool(np.std(scores) <= 1.3), "the scores of the lags begin with more noise than one"
-    many = lags >= FEWEST, f"{lags:.0f} effective lags; at least {FEWEST} are needed"
+    many = lags >= LIMITS.fewest, f"{lags:.0f} effective lags; at least {LIMITS.fewest} are needed"
     return _of_study(evidence, narrowed(regime, calm, many))
 
 
 def _noise(evidence: Evidence) -> Comparison:
     """t_2 over its law at other noises beside that of the run, each with the lags of its own start."""
-    made = evidence.companions("changed", [{"init_scale": sigma, "until": None} for sigma in NOISES])
-    runs = [each for each in made if each.plateau.leads and effective_lags(each.start["v"]) >= FEWEST]
+    made = evidence.companions("changed", [{"init_scale": sigma, "until": None} for sigma in LIMITS.noises])
+    runs = [each for each in made if each.plateau.leads and effective_lags(each.start["v"]) >= LIMITS.fewest]
     when = evidence.t2
     timed = [(each, each.t2) for each in runs]
     known = [(float(np.std(each.start["v"])), t / each.plateau_time) for each, t in timed if t is not None]
     if when is None or len(known) < 2:
-        return undecided("t_2 was not reached in this run, or in fewer than two beside it", 0.0, NOISE)
+        return undecided("t_2 was not reached in this run, or in fewer than two beside it", 0.0, LIMITS.small)
     own = when / evidence.plateau_time
     apart = max(abs(ratio / own - 1) for _, ratio in known)
     over = OverRuns(tuple(x for x, _ in known), tuple(y for _, y in known), (own,) * len(known), "noise of v", "t_2 over its law")
     shown = ", ".join(f"{y:.3f}" for _, y in known)
     reason = f"t_2 over its law is {own:.3f} here and {shown} at noises {', '.join(f'{x:.2g}' for x, _ in known)}"
-    return Comparison(0.0, apart, NOISE, apart <= NOISE, reason, over_runs=over)
+    return Comparison(0.0, apart, LIMITS.small, apart <= LIMITS.small, reason, over_runs=over)
 
 
 def _slower_lags(evidence: Evidence) -> Regime:
@@ -358,8 +334,8 @@ def _slower_lags(evidence: Evidence) -> Regime:
     if evidence.run.clock != "t":
         return Regime(False, "Adam has no plateau to be delayed on")
     gain = evidence.law.length**2 if evidence.model == "F" else 1  # logits of F are sums over the sequence
-    rho = evidence.ratio / gain
-    return _of_study(evidence, Regime(rho <= EQUAL_RATES, f"rho = {rho:.3g}, at most {EQUAL_RATES:g}"))
+    rho, most = evidence.ratio / gain, LIMITS.slow["F"]  # above equal rates attention does not wait for unigrams
+    return _of_study(evidence, Regime(rho <= most, f"rho = {rho:.3g}, at most {most:g}"))
 
 
 def _doubly(evidence: Evidence) -> Comparison:
@@ -367,14 +343,14 @@ def _doubly(evidence: Evidence) -> Comparison:
     when, half = evidence.event_time("t2")
     runs = evidence.companions("changed", [change | ({"until": None} if evidence.flow and evidence.model == "R" else {})])
     if when is None or not runs or runs[0].t2 is None:
-        return undecided("t_2 was not reached in both runs", EARLIER, "at least")
+        return undecided("t_2 was not reached in both runs", LIMITS.earlier, "at least")
     other, error = runs[0].event_time("t2")
     ratio = when / other if other else np.inf
     spread = ratio * float(np.hypot(half / when, error / other)) if other else 0.0
     reason = f"t_2 is {when:.4g}, under the doubly stochastic prior {other:.4g}: {ratio:.3g} times as late"
     over = OverRuns((0.0, 1.0), (when, other), (), "doubly stochastic", f"t_2 ({evidence.run.clock})", log_y=True)
-    found = at_least(ratio, EARLIER, reason, measured_error=spread)
-    return Comparison(EARLIER, found.measured, "at least", found.holds, found.reason, None, spread, over_runs=over)
+    found = at_least(ratio, LIMITS.earlier, reason, measured_error=spread)
+    return Comparison(LIMITS.earlier, found.measured, "at least", found.holds, found.reason, None, spread, over_runs=over)
 
 
 def _with_adam(evidence: Evidence) -> Regime:
@@ -387,97 +363,73 @@ def _with_adam(evidence: Evidence) -> Regime:
 def _adam(evidence: Evidence) -> Comparison:
     """Steps to t_2 over a factor of eight in the number of lags."""
     own = evidence.lags
-    factors = (0.5, 2, 4) if 4 * own <= MOST_LAGS else (0.5, 0.25, 0.125)
+    factors = (0.5, 2, 4) if 4 * own <= LIMITS.adam_lags else (0.5, 0.25, 0.125)
     counts = sorted({max(2, round(own * factor)) for factor in factors} - {own})
     runs = [evidence, *evidence.companions("changed", [{"lags": count} for count in counts])]
     steps = [(each.lags, each.t2) for each in sorted(runs, key=lambda each: each.lags)]
     if len(steps) < 3 or any(when is None for _, when in steps):
-        return undecided("t_2 was not reached in all runs, or there are fewer than three", 0.0, ADAM)
+        return undecided("t_2 was not reached in all runs, or there are fewer than three", 0.0, LIMITS.fifth)
     times = np.array([when for _, when in steps], dtype=float)
     apart = float(np.max(np.abs(times / times.mean() - 1)))
     over = OverRuns(tuple(float(n) for n, _ in steps), tuple(times), (times.mean(),) * len(times), "lags", "steps", log_x=True)
     reason = f"t_2 is at {', '.join(f'{t:.0f}' for t in times)} steps with {', '.join(str(n) for n, _ in steps)} lags"
-    return Comparison(0.0, apart, ADAM, apart <= ADAM, reason, over_runs=over)
+    return Comparison(0.0, apart, LIMITS.fifth, apart <= LIMITS.fifth, reason, over_runs=over)
 
 
+_predicted, _pattern = (partial(claim, kind=kind) for kind in ("prediction", "pattern"))
 CLAIMS = (
-    claim(
-        "MIC:order",
-        "Predictions are uniform, then unigram, then bigram",
-        _begins_low,
-        _order,
-        "uniform",
-        "bigram",
-        kind="pattern",
-    ),
-    claim(
-        "MIC:levels",
-        "The loss rests at the level of a class, or at an entropy",
-        _rests,
-        _levels,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=2,
-    ),
-    claim("MIC:layers", "Layer 2 aligns before layer 1", _plateau_known, _layers, "match", "lag", kind="pattern"),
-    claim(
+    _pattern("MIC:order", "Predictions are uniform, then unigram, then bigram", _begins_low, _order, "uniform", "bigram"),
+    _predicted("MIC:levels", "The loss rests at the level of a class, or at an entropy", _rests, _levels, "t1", "t2", rules=2),
+    _pattern("MIC:layers", "Layer 2 aligns before layer 1", _plateau_known, _layers, "match", "lag"),
+    _pattern(
         "MIC:trigram",
         "The second head joins at lag 2 after the first at lag 1, and the loss ends at the trigram entropy",
         _two_heads,
         _trigram,
         "t2",
         "t3",
-        kind="pattern",
     ),
-    claim("MIC:induction", "Layer 2 becomes an induction head", _attends, _induction, "t2", "end", kind="pattern"),
-    claim(
+    _pattern("MIC:induction", "Layer 2 becomes an induction head", _attends, _induction, "t2", "end"),
+    _predicted(
         "MIC:lag-gradient",
         "The first gradient is that of the closed forms: odd lags lead, lag 1 most",
         _infinite,
         _lag_gradient,
         "start",
         "lag",
-        kind="prediction",
     ),
-    claim("MIC:near-stationary", "At the unigram point |F| = C/D", _softmax, _near_stationary, "start", kind="prediction"),
-    claim(
-        "MIC:plateau-law", "The unigram plateau is left at D / (rho b* gamma_1)", on_plateau, _law, "t1", "t2", kind="prediction"
-    ),
-    claim(
+    _predicted("MIC:near-stationary", "At the unigram point |F| = C/D", _softmax, _near_stationary, "start"),
+    _predicted("MIC:plateau-law", "The unigram plateau is left at D / (rho b* gamma_1)", on_plateau, _law, "t1", "t2"),
+    _predicted(
         "MIC:two-step",
         "Where nothing holds the match up, t_2 is D sqrt(2/(rho C (g_1 - <g>)))",
         _two_steps,
         _two_step,
         "start",
         "t2",
-        kind="prediction",
     ),
-    claim(
+    _predicted(
         "MIC:start-noise",
         "t_2 over its law does not depend on the noise of the initial scores",
         _noise_regime,
         _noise,
         "t2",
-        kind="prediction",
         cost="5 flows like this one",
     ),
-    claim(
+    _pattern(
         "MIC:doubly-stochastic",
         "Bigrams come earlier where unigrams are useless",
         _slower_lags,
         _doubly,
         "t2",
-        kind="pattern",
         cost="a run under the doubly stochastic prior",
     ),
-    claim(
+    _pattern(
         "MIC:adam",
         "With Adam the number of steps does not depend on the number of lags",
         _with_adam,
         _adam,
         "t2",
-        kind="pattern",
         cost="3 runs with other numbers of lags",
     ),
 )

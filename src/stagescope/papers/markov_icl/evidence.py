@@ -24,19 +24,15 @@ from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteLoss, causal, pairs_before, strategies
 from stagescope.papers.markov_icl.forms import Levels, Plateau, chi_squares, lag_gains, levels, two_step
+from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import InContext, LinearPopulation, SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.rebuild import rebuilt
 from stagescope.processes.strategies import Strategies
 from stagescope.readings.evidence import Evidence as BaseEvidence
 
-COMPARED, SEQUENCES = 100, 500
-"""Frames at most at which strategies are compared, and sampled sequences at most on which they are."""
 NUMBERS = {"unigram": "t1", "bigram": "t2", "trigram": "t3"}
 """The event at whose half step a strategy is reached."""
-DOUBLED, HALF = 2.0, 0.5
-SOLVER = 1e-7
-"""Error of a curve of a flow, relative to the level it crosses."""
 Logs = Callable[[dict[str, np.ndarray]], np.ndarray]
 
 
@@ -150,13 +146,13 @@ class Evidence(BaseEvidence):
     def compared(self) -> np.ndarray:
         """The frames at which strategies are compared."""
         count = len(self.time)
-        return np.unique(np.linspace(0, count - 1, min(count, COMPARED)).astype(int))
+        return np.unique(np.linspace(0, count - 1, min(count, LIMITS.compared)).astype(int))
 
     @cached_property
     def _tokens(self) -> np.ndarray:
         """The sequences of a finite loss that strategies are compared on: all, or some of those watched."""
         tokens = self.law.data["tokens"]
-        return tokens if self.exact else tokens[:SEQUENCES]
+        return tokens if self.exact else tokens[: LIMITS.sequences]
 
     @cached_property
     def strategies(self) -> Strategies:
@@ -246,15 +242,15 @@ class Evidence(BaseEvidence):
             events = {NUMBERS[name]: event for name, event in zip(names[1:], steps, strict=True)}
         unigram = dict(zip(names, best, strict=True)).get("unigram")  # (a, b) of its class
         if unigram is not None and unigram[1] > 0:
-            goal = HALF * float(unigram[1])
+            goal = LIMITS.half * float(unigram[1])
             events["match"] = self._rise(self.match, goal, "the match over its value on the unigram plateau")
-        first = DOUBLED * float(self.previous[0])
+        first = 2 * float(self.previous[0])
         events["lag"] = self._rise(self.previous, first, "attention on the token before over its start")
-        events["onset"] = self._rise(self.previous, HALF, "attention on the token before")
+        events["onset"] = self._rise(self.previous, LIMITS.half, "attention on the token before")
         return events
 
     def _rise(self, curve: np.ndarray, level: float, how: str) -> Event:
-        return crossing(self.time, curve, level, rising=True, error=SOLVER * level, how=how)
+        return crossing(self.time, curve, level, rising=True, error=LIMITS.solver * level, how=how)
 
     def event_time(self, name: str) -> tuple[float | None, float]:
         """When an event was, and half of its interval."""

@@ -11,13 +11,11 @@ from stagescope.papers.markov_icl.study import STUDY
 from stagescope.papers.reading import reading
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
-from stagescope.views.figure import COLORS, GREY, Numbers, rounded
+from stagescope.views.figure import COLORS, GREY, Figure, Numbers, rounded, subplots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
-
-from stagescope.views.figure import Figure
 
 MINIMAL = {"match": [0.08, 0.10], "previous score": [6.2, 6.3]}
 """Ends of the stored minimal models: diagonal of W, v at lag 1. There layer 1 also saw the future."""
@@ -48,16 +46,12 @@ def minimal(progress: Progress) -> Numbers:
     return {**_curves(run), "score": rounded(scores), "moments": _moments(run), "targets": MINIMAL}
 
 
-FIRST_LAGS = 16
-"""Lags of a panel: the later ones stay even."""
-
-
 def _moments(run: Run) -> list[dict[str, Any]]:
-    """Layer 1 by lag at the start, where attention on lag 1 is first five times its start, and at the end."""
+    """Layer 1 by lag at the start, where lag 1 first has five times its attention there, and at the end; later lags stay even."""
     attention = reading(run).curves.attention[:, 0]
     emerging = int(np.argmax(attention[:, 1] >= min(5 * attention[0, 1], attention[-1, 1])))
     frames = (0, emerging, len(attention) - 1)
-    return [{"t": float(run.time[frame]), "attention": rounded(attention[frame, :FIRST_LAGS])} for frame in frames]
+    return [{"t": float(run.time[frame]), "attention": rounded(attention[frame, :16])} for frame in frames]
 
 
 def readout(progress: Progress) -> Numbers:
@@ -73,13 +67,6 @@ def n_grams(progress: Progress) -> Numbers:
 
 ORDER = ("uniform", "unigram", "bigram", "trigram")
 """A strategy has the same colour in every panel."""
-
-
-def _pyplot() -> Any:
-    """Matplotlib is imported when a figure is drawn, not when figures are listed."""
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def _kl(axes: "Axes", found: dict[str, Any], clock: str) -> None:
@@ -99,24 +86,25 @@ def _loss(axes: "Axes", found: dict[str, Any], clock: str) -> None:
 
 
 def draw_minimal(numbers: Numbers) -> "Drawing":
-    figure = _pyplot().figure(figsize=(8, 5.2), constrained_layout=True)
-    grid = figure.add_gridspec(2, 6, height_ratios=[3, 2])
-    left, right = figure.add_subplot(grid[0, :3]), figure.add_subplot(grid[0, 3:])
+    from matplotlib import pyplot
+
+    figure = pyplot.figure(figsize=(8, 5.2), layout="constrained")
+    left, right, *below = figure.subplot_mosaic("aaabbb;ccddee", height_ratios=[3, 2]).values()
     _kl(left, numbers, "t = lr x step")
     for place, (name, label) in enumerate((("match", "match b"), ("score", "v at lag 1"))):
         curve = np.array(numbers[name])
         right.plot(numbers["time"], curve / curve[-1], color=COLORS[place], label=f"{label}, end {curve[-1]:.2g}")
     right.set(xlabel="t = lr x step", ylabel="over its end", title="the match first, then lag 1")
     right.legend()
-    for place, moment in enumerate(numbers["moments"]):
-        axes = figure.add_subplot(grid[1, 2 * place : 2 * place + 2])
+    for axes, moment in zip(below, numbers["moments"], strict=True):
         axes.bar(range(len(moment["attention"])), moment["attention"], color=COLORS[2])
-        axes.set(xlabel="lag", title=f"layer 1 at t = {moment['t']:.3g}", ylabel="" if place else "attention")
+        axes.set(xlabel="lag", title=f"layer 1 at t = {moment['t']:.3g}")
+    below[0].set_ylabel("attention")
     return figure
 
 
 def draw_strategies(numbers: Numbers) -> "Drawing":
-    figure, axes = _pyplot().subplots(1, 2, figsize=(8, 3.2), sharey=True, constrained_layout=True)
+    figure, axes = subplots(1, 2, figsize=(8, 3.2), sharey=True)
     for one, name in zip(axes, ("full", "doubly stochastic"), strict=True):
         _kl(one, numbers[name], "t = lr x step")
         one.set_title(f"{name} prior")
@@ -124,7 +112,7 @@ def draw_strategies(numbers: Numbers) -> "Drawing":
 
 
 def draw_n_grams(numbers: Numbers) -> "Drawing":
-    figure, (left, right) = _pyplot().subplots(1, 2, figsize=(8, 3.2), constrained_layout=True)
+    figure, (left, right) = subplots(1, 2, figsize=(8, 3.2))
     _loss(left, numbers, "t")
     right.plot(numbers["time"], numbers["first"], color=COLORS[0], label="head 1 on lag 1")
     right.plot(numbers["time"], numbers["second"], color=COLORS[1], label="head 2 on lag 2")

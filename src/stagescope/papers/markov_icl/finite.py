@@ -10,42 +10,52 @@ from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 from scipy.special import gammaln
 
+from stagescope.fields.field import Kernel
 from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory
-from stagescope.papers.markov_icl.loss import ByKernel, InContext, Kernel
+from stagescope.papers.markov_icl.loss import BLOCKS, Exact, InContext
 from stagescope.papers.markov_icl.model import LinearMatch, MatchModel, ReadoutMatch
 from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.params import key
+from stagescope.spec import Seed
 
 
-def by_lag(v: Any, length: int) -> Any:
-    """Layer 1 of every place (T, T): softmax of the scores of the lags over the places that are there."""
-    from stagescope.autodiff import jax, jnp
+def one_hot(tokens: np.ndarray, k: int) -> np.ndarray:
+    return (tokens[..., None] == np.arange(k)).astype(float)
 
+
+def places(lags: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which lag a place (row) sees another place at (T, T), and whether it sees it."""
     lag = np.arange(length)[:, None] - np.arange(length)
-    seen = (lag >= 0) & (lag < v.shape[0])
-    return jax.nn.softmax(jnp.where(seen, v[np.clip(lag, 0, v.shape[0] - 1)], -jnp.inf), axis=1)
+    return np.clip(lag, 0, lags - 1), (lag >= 0) & (lag < lags)
 
 
 def causal(v: np.ndarray, length: int) -> np.ndarray:
-    """The same of plain numbers."""
-    lag = np.arange(length)[:, None] - np.arange(length)
-    seen = (lag >= 0) & (lag < len(v))
-    return softmax(np.where(seen, v[np.clip(lag, 0, len(v) - 1)], -np.inf))
+    """Layer 1 of every place (T, T): softmax of the scores of the lags over the places that are there."""
+    lag, seen = places(len(v), length)
+    return softmax(np.where(seen, v[lag], -np.inf))
 
 
 def pairs_before(tokens: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
     """C_t = sum_{s <= t} h_s x e_{x_s} (N, T, k, k) with layer 1 given by its weights (T, T): what F reads [MIC:model-f]."""
-    here = (tokens[..., None] == np.arange(k)).astype(float)
+    here = one_hot(tokens, k)
     return np.cumsum((weights @ here)[..., :, None] * here[..., None, :], axis=1)
+
+
+def _layer_one(params: Any, tokens: Any, k: int) -> Any:
+    """Tokens and what layer 1 has at every place (N, T, k), traceable by JAX."""
+    from stagescope.autodiff import jax, jnp
+
+    here, (lag, seen) = jax.nn.one_hot(tokens, k), places(params["v"].shape[0], tokens.shape[1])
+    attention = jax.nn.softmax(jnp.where(seen, params["v"][lag], -jnp.inf), axis=1)
+    return here, jnp.einsum("ts,nsm->ntm", attention, here)
 
 
 def linear_logits(params: Any, tokens: Any, model: Any) -> Any:
     """Model F: logits_t = W[x_t] . C_t with C_t = sum_{s <= t} h_s x e_{x_s} (N, T, k), O(T k^2) in layer 2 [MIC:model-f]."""
-    from stagescope.autodiff import jax, jnp
+    from stagescope.autodiff import jnp
 
-    here = jax.nn.one_hot(tokens, model.tokens)
-    h = jnp.einsum("ts,nsm->ntm", by_lag(params["v"], tokens.shape[1]), here)
+    here, h = _layer_one(params, tokens, model.tokens)
     pairs = jnp.cumsum(h[..., :, None] * here[..., None, :], axis=1)
     return jnp.einsum("ntm,ntmj->ntj", here @ model.square(params["W"]), pairs)
 
@@ -57,8 +67,7 @@ def readout_logits(params: Any, tokens: Any, model: Any) -> Any:
     """
     from stagescope.autodiff import jax, jnp
 
-    here = jax.nn.one_hot(tokens, model.tokens)
-    h = jnp.einsum("ts,nsm->ntm", by_lag(params["v"], tokens.shape[1]), here)
+    here, h = _layer_one(params, tokens, model.tokens)
     scores = h @ params["W"].T
     weights = jnp.exp(scores - jax.lax.stop_gradient(jnp.max(scores, axis=1, keepdims=True)))
     sums = jnp.cumsum(weights[..., :, None] * here[..., None, :], axis=1)
@@ -105,13 +114,13 @@ def strategies(tokens: np.ndarray, k: int, alpha: float = 1.0, order: int = 1) -
     Uniform; unigram (n_j + 1)/(t + k); bigram (n_ij + alpha)/(n_i + k alpha), the Bayes rule of Dirichlet rows; trigram.
     """
     count, length = tokens.shape
-    here = (tokens[..., None] == np.arange(k)).astype(float)
+    here = one_hot(tokens, k)
     seen = np.cumsum(here, axis=1)
     found = {"uniform": np.full((count, length - 1, k), 1 / k), "unigram": (seen + 1) / (seen.sum(axis=2, keepdims=True) + k)}
     context = np.zeros_like(tokens)
     for size, name in zip(range(1, order + 1), ("bigram", "trigram"), strict=False):
         context = context + np.pad(tokens, ((0, 0), (size - 1, 0)))[:, :length] * k ** (size - 1)
-        at = (context[..., None] == np.arange(k**size)).astype(float)
+        at = one_hot(context, k**size)
         at[:, : size - 1] = 0.0  # not so many tokens yet
         moves = at[:, :-1, :, None] * here[:, 1:, None, :]
         before = np.concatenate([np.zeros((count, 1, k**size, k)), np.cumsum(moves, axis=1)], axis=1)
@@ -161,7 +170,7 @@ class FiniteLoss(InContext):
         return -jnp.sum(data["weights"] * jnp.mean(chosen, axis=1))
 
 
-class FiniteExact(ByKernel, FiniteLoss):
+class FiniteExact(Exact, FiniteLoss):
     """Over all k^T sequences, with the prior integrated out [MIC:enumeration].
 
     Where the model treats all tokens alike, the first token is taken to be 0: the others are its copies.
@@ -192,13 +201,15 @@ class FiniteExact(ByKernel, FiniteLoss):
             tokens, weights = tokens[half], self.process.tokens * weights[half]
         return {"tokens": tokens, "weights": weights}
 
+    @cached_property
     def kernel(self) -> Kernel | None:
         from stagescope.papers.markov_icl.kernels import PREFIX_WEIGHTS, hold_prefixes, prefix_gradient
 
         if not isinstance(self.model, LinearMatch):
             return None
         size = self.model.tokens, self.model.lags, self.length
-        return Kernel(prefix_gradient, hold_prefixes(*size, self.model.place_of_form, self.data["weights"]), PREFIX_WEIGHTS)
+        held = hold_prefixes(*size, self.model.place_of_form, self.data["weights"])
+        return Kernel(prefix_gradient, held, PREFIX_WEIGHTS, BLOCKS)
 
 
 class FiniteSampled(FiniteLoss):
@@ -209,7 +220,7 @@ class FiniteSampled(FiniteLoss):
 
     batch: int = Limits(default=64, ge=1)
     watched: int = Limits(default=1000, ge=2)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
 
     def check_room(self) -> None:
         shape = (max(self.batch, self.watched), self.length, self.process.tokens**2)

@@ -12,16 +12,11 @@ import numpy as np
 
 from stagescope.errors import StagescopeError
 from stagescope.fields.softmax import log_softmax, softmax
-from stagescope.papers.markov_icl.finite import FiniteLoss, pairs_before, strategies
+from stagescope.papers.markov_icl.finite import FiniteLoss, one_hot, pairs_before, places, strategies
+from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.process import ChainPrior
-
-NEWTON, ENOUGH = 200, 1e-13
-"""Steps at most, and the squared length of a Newton step at which the loss no longer changes in double precision."""
-
-SAME = 1e-9
-"""Nats: levels that differ by less are equal up to rounding, as those of F on three tokens, and there is no step between them."""
 
 
 @dataclass(frozen=True)
@@ -41,32 +36,33 @@ class Class:
     law: np.ndarray
     weights: np.ndarray
 
+    def logs(self, parts: np.ndarray) -> np.ndarray:
+        return log_softmax(np.tensordot(parts, self.features, axes=1))
+
     def loss(self, parts: np.ndarray) -> float:
-        logs = log_softmax(np.tensordot(parts, self.features, axes=1))
-        return float(-np.sum(self.weights[:, None] * self.law * logs))
+        return float(-np.sum(self.weights[:, None] * self.law * self.logs(parts)))
 
     def slope(self, parts: np.ndarray) -> np.ndarray:
         """-dL/d(a, b)."""
-        p = np.exp(log_softmax(np.tensordot(parts, self.features, axes=1)))
-        return np.einsum("n,fnk,nk->f", self.weights, self.features, self.law - p)
+        return np.einsum("n,fnk,nk->f", self.weights, self.features, self.law - np.exp(self.logs(parts)))
 
     def least(self) -> tuple[float, np.ndarray]:
         """The least loss and where it is."""
         parts = np.zeros(2)
-        for _ in range(NEWTON):
-            p = np.exp(log_softmax(np.tensordot(parts, self.features, axes=1)))
+        for _ in range(LIMITS.newton):
+            p = np.exp(self.logs(parts))
             centred = self.features - np.sum(self.features * p, axis=2, keepdims=True)
             curve = np.einsum("n,fnk,gnk,nk->fg", self.weights, centred, centred, p, optimize=True)
             slope = self.slope(parts)
             step = np.linalg.lstsq(curve, slope, rcond=1e-13)[0]
             while self.loss(parts + step) > self.loss(parts) + 1e-14:
                 step = step / 2
-                if step @ step < ENOUGH**2:
+                if step @ step < LIMITS.enough**2:
                     break
             parts = parts + step
-            if step @ slope < ENOUGH:
+            if step @ slope < LIMITS.enough:
                 return self.loss(parts), parts
-        raise StagescopeError(f"the least loss of a class was not found in {NEWTON} steps of Newton's method")
+        raise StagescopeError(f"the least loss of a class was not found in {LIMITS.newton} steps of Newton's method")
 
 
 def class_of(law: Any, attention: np.ndarray) -> Class:
@@ -81,9 +77,8 @@ def class_of(law: Any, attention: np.ndarray) -> Class:
         features = np.stack([common, matched]).reshape(2, -1, k)
         return Class(features, data["law"].reshape(-1, k), data["mass"].ravel())
     tokens, length = data["tokens"], law.length
-    here = (tokens[..., None] == np.arange(k)).astype(float)
-    lag = np.arange(length)[:, None] - np.arange(length)
-    weights = np.where((lag >= 0) & (lag < len(attention)), attention[np.clip(lag, 0, len(attention) - 1)], 0.0)
+    here, (lag, seen) = one_hot(tokens, k), places(len(attention), length)
+    weights = np.where(seen, attention[lag], 0.0)
     lost = weights.sum(axis=1) == 0  # nothing attended is there yet: only the place itself
     weights[lost, lost] = 1.0
     pairs = pairs_before(tokens, weights / weights.sum(axis=1, keepdims=True), k)
@@ -102,7 +97,7 @@ def levels(law: Any) -> Levels:
     best: list[np.ndarray | None] = [None] * (process.order + 2)
     if isinstance(law.model, LinearMatch):
         unigram, bigram = (class_of(law, held).least() for held in (np.full(lags, 1 / lags), np.eye(lags)[1]))
-        same = abs(unigram[0] - bigram[0]) < SAME
+        same = abs(unigram[0] - bigram[0]) < LIMITS.same
         losses = [float(np.log(process.tokens)), unigram[0], unigram[0] if same else bigram[0]]
         best = [np.zeros(2), unigram[1], bigram[1]]
     elif isinstance(law, FiniteLoss):
@@ -116,10 +111,6 @@ def levels(law: Any) -> Levels:
     names = ("uniform", "unigram", "bigram", "trigram")
     rows = [row for row in zip(names, losses, best, strict=False) if not (process.doubly_stochastic and row[0] == "unigram")]
     return Levels(tuple(row[0] for row in rows), np.array([row[1] for row in rows]), tuple(row[2] for row in rows))
-
-
-GROWN = 0.9
-"""Share of its value on the plateau that the match has at the time t_b."""
 
 
 def common_gain(prior: ChainPrior) -> float:
@@ -166,9 +157,9 @@ def second_chi_squares(prior: ChainPrior, lags: int) -> np.ndarray:
     return np.array(found)
 
 
-def effective_lags(v: np.ndarray, lag: int = 1) -> float:
-    """sum_d e^{v_d} / e^{v_lag}: the lags that the one which wins competes with; their number for an even start."""
-    return float(np.exp(v - v[lag]).sum())
+def effective_lags(v: np.ndarray) -> float:
+    """sum_d e^{v_d} / e^{v_1}: the lags that lag 1 competes with; their number for an even start."""
+    return float(np.exp(v - v[1]).sum())
 
 
 def two_step(gains: np.ndarray, v: np.ndarray, rho: float) -> float:
@@ -208,8 +199,7 @@ class Plateau:
     def pull(self) -> np.ndarray:
         """G_d: what attention on lag d would take off the loss, for a match of one."""
         held, k = self.held, self.law.model.tokens
-        wrong = held.law - np.exp(log_softmax(np.tensordot(self.least[1], held.features, axes=1)))
-        weighted = (held.weights[:, None] * wrong).reshape(-1, k, k)
+        weighted = (held.weights[:, None] * (held.law - np.exp(held.logs(self.least[1])))).reshape(-1, k, k)
         return np.einsum("cij,dcij->d", weighted, self.law.tables["powers"], optimize=True)
 
     @cached_property
@@ -228,16 +218,11 @@ class Plateau:
         product = rho * self.match * self.lead
         return effective_lags(self.v) / product if product > 0 else np.nan
 
-    def drift(self, rho: float) -> float:
-        """|F| at the class optimum with the rate rho of v: only the scores of the lags move, each by O(1/D)."""
-        attention = softmax(self.v)
-        return float(rho * abs(self.match) * np.linalg.norm(attention * (self.pull - attention @ self.pull)))
-
     def grown(self, until: float) -> float:
-        """t_b: when b first has GROWN of b* with the attention of the start held; infinite if not before `until`."""
+        """t_b: when b first has nine tenths of b* with the attention of the start held; infinite if not before `until`."""
         from scipy.integrate import solve_ivp
 
-        goal = GROWN * self.match
+        goal = LIMITS.grown * self.match
 
         def reached(_: float, parts: np.ndarray) -> float:
             return float(parts[1] - goal)

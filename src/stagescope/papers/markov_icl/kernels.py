@@ -17,8 +17,9 @@ import numpy as np
 from stagescope.fields.flat_kernel import FAST, softmax
 from stagescope.kernels import njit
 
-WEIGHTS, _TABLES = slice(4, 6), 6
-PARTS, ENTRIES, FREE = 0, 1, 2
+WEIGHTS = slice(4, 6)
+_TABLES = WEIGHTS.stop
+PARTS, _, FREE = range(3)
 """Forms of W, in the order of `model.Form`."""
 
 
@@ -279,7 +280,8 @@ def window_gradient(theta, out, held):
     return loss
 
 
-PREFIX_WEIGHTS, _PREFIX_TABLES = slice(6, 8), 8
+PREFIX_WEIGHTS = slice(6, 8)
+_PREFIX_TABLES = PREFIX_WEIGHTS.stop
 
 
 def hold_prefixes(tokens, lags, length, form, weights):
@@ -381,7 +383,7 @@ def prefix_gradient(theta, out, held):
     k, lags, places, form = int(held[0]), int(held[1]), int(held[2]), int(held[3])
     roots, nodes = int(held[4]), int(held[5])
     square = k * k
-    first = square if form == 2 else 2
+    first = square if form == FREE else 2
     law = _PREFIX_TABLES
     pairs = law + nodes * k
     lift = pairs + nodes * square

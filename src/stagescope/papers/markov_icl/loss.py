@@ -5,8 +5,7 @@ layer 2 is an average over k^D windows, and levels are exact entropies.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Field, FlatField, Objective, OfModel, StepGradient, flat_gradient
+from stagescope.fields.field import ByKernel, Kernel, Objective, OfModel, StepGradient, flat_gradient
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.markov_icl.model import LinearMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior
@@ -47,67 +46,21 @@ class InContext(OfModel, Described, Objective):
         if self.order and self.process.order != self.order:
             about = f"model {self.letter} is about chains of order {self.order}"
             raise ValueError(f"{about}, the prior has order {self.process.order}")
-        try:
-            self.check_room()
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        self.check_room()
         return self
 
     def check_room(self) -> None:
         """Refuse tables that do not fit in memory, or take too long."""
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """`gradient(theta, out, held)`, what it reads beside the parameters, and where in that the weights of W and v are."""
-
-    gradient: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
-    held: np.ndarray
-    weights: slice
-
-
-class ByKernel(InContext):
-    """A loss whose value, gradient and field come from a Numba kernel; the JAX definition is what it is tested against."""
-
-    @abstractmethod
-    def kernel(self) -> Kernel | None:
-        """The kernel with all it reads; None where the model has none, and its definition is what is computed."""
-
-    @cached_property
-    def _kernel(self) -> Kernel | None:
-        return self.kernel()
-
-    def value(self, params: Params) -> float:
-        return super().value(params) if self._kernel is None else _found(self._kernel, params)[0]
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return super().grad(params) if self._kernel is None else _found(self._kernel, params)[1]
+class Exact(InContext, ByKernel):
+    """An exact loss; steps of a descent see its gradient."""
 
     def step_gradient(self, layout: Layout) -> StepGradient:
-        """The gradient that a step of a descent sees."""
         return flat_gradient(lambda params, _: self.grad(params), layout)
 
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.compiled import direct
 
-        if self._kernel is None:
-            return Field.flat(self.field(), layout, rates)
-        if layout.names != BLOCKS:
-            raise ValueError(f"the kernel reads blocks in the order W, v; got {', '.join(layout.names)}")
-        held = self._kernel.held.copy()
-        held[self._kernel.weights] = [-rates[name] for name in BLOCKS]
-        return direct(self._kernel.gradient, layout.size, held)
-
-
-def _found(kernel: Kernel, params: Params) -> tuple[float, dict[str, np.ndarray]]:
-    """Loss and gradient."""
-    layout = Layout.of({name: params[name] for name in BLOCKS})
-    out = np.empty(layout.size)
-    return kernel.gradient(layout.pack(params), out, kernel.held), layout.unpack(out)
-
-
-class LinearPopulation(ByKernel):
+class LinearPopulation(Exact):
     """Model R: z_ij = a pi_j + b pi_i sum_d A_d (P^d)_ij, any number of lags [MIC:model-r].
 
     L = E_P sum_i pi_i sum_j P_ij (-log softmax(z_i)_j). With a whole W, z_i = sum_m W_im pi_m sum_d A_d (P^d)_m.
@@ -139,13 +92,12 @@ class LinearPopulation(ByKernel):
         predicted = jax.nn.log_softmax(jnp.einsum("im,cmj->cij", self.model.square(params["W"]), mixed), axis=-1)
         return -jnp.sum(data["mass"][:, :, None] * data["law"] * predicted)
 
+    @cached_property
     def kernel(self) -> Kernel:
         from stagescope.papers.markov_icl.kernels import WEIGHTS, hold_reduced, reduced_gradient
 
-        tables = self.tables
-        return Kernel(
-            reduced_gradient, hold_reduced(self.model.place_of_form, tables["mass"], tables["law"], tables["powers"]), WEIGHTS
-        )
+        held = hold_reduced(self.model.place_of_form, *(self.tables[name] for name in ("mass", "law", "powers")))
+        return Kernel(reduced_gradient, held, WEIGHTS, BLOCKS)
 
 
 def digits(tokens: int, lags: int) -> np.ndarray:
@@ -200,7 +152,7 @@ class WindowLoss(InContext):
         return -jnp.sum(data["mass"][:, :, None] * data["next"] * self.logs(params, data))
 
 
-class SoftmaxPopulation(ByKernel, WindowLoss):
+class SoftmaxPopulation(Exact, WindowLoss):
     """Model S: p(j|i) = sum_w pi(w) e^{b h_i(w)} [x_s = j] / Z, h_i(w) = sum_d A_d [x_{s-d} = i] [MIC:model-s].
 
     At b = 0 it is the unigram estimator for every A; with A at lag 1 and b to infinity the bigram one.
@@ -229,12 +181,13 @@ class SoftmaxPopulation(ByKernel, WindowLoss):
         with np.errstate(divide="ignore"):
             return np.log(sums) - np.log(sums.sum(axis=2, keepdims=True))
 
+    @cached_property
     def kernel(self) -> Kernel:
         from stagescope.papers.markov_icl.kernels import WEIGHTS, hold_windows, window_gradient
 
-        tables, size = self.tables, (self.process.tokens, self.model.lags)
-        windows = tables["windows"].reshape(self.process.chains, -1)
-        return Kernel(window_gradient, hold_windows(*size, tables["mass"], tables["next"], windows), WEIGHTS)
+        tables, windows = self.tables, self.tables["windows"].reshape(self.process.chains, -1)
+        held = hold_windows(self.process.tokens, self.model.lags, tables["mass"], tables["next"], windows)
+        return Kernel(window_gradient, held, WEIGHTS, BLOCKS)
 
 
 class TwoHeadPopulation(WindowLoss):

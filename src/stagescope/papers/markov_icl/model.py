@@ -4,7 +4,7 @@ Layer 1 gives h_s = sum_d A_d e_{x_{s-d}}, A = softmax(v) over the lags. Layer 2
 tokens leaves W = a 11^T + b I as it is: two numbers stand for k^2.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from pydantic import Field as Limits
@@ -21,11 +21,12 @@ class MatchModel(Described):
 
     tokens: int = Limits(ge=2)
     lags: int = Limits(ge=2, le=MOST_LAGS)
+    match_axes: ClassVar[dict[str, int]] = {"part": 2}
 
     @property
     def blocks(self) -> dict[str, dict[str, int]]:
         """The axes of each block by name, with their lengths."""
-        return {"W": {"part": 2}, "v": {"lag": self.lags}}
+        return {"W": self.match_axes, "v": {"lag": self.lags}}
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -64,7 +65,7 @@ class LinearMatch(MatchModel):
 
     @property
     def blocks(self) -> dict[str, dict[str, int]]:
-        return {"W": {"query": self.tokens, "key": self.tokens} if self.form == "free" else {"part": 2}, "v": {"lag": self.lags}}
+        return {**super().blocks, **({"W": {"query": self.tokens, "key": self.tokens}} if self.form == "free" else {})}
 
     @property
     def multiplicity(self) -> dict[str, np.ndarray]:
@@ -112,9 +113,7 @@ class LinearMatch(MatchModel):
 class SoftmaxMatch(MatchModel):
     """Layer 2 is a softmax and gives its average of tokens itself, with b alone: model S [MIC:model-s]."""
 
-    @property
-    def blocks(self) -> dict[str, dict[str, int]]:
-        return {"W": {"part": 1}, "v": {"lag": self.lags}}
+    match_axes: ClassVar = {"part": 1}
 
 
 class TwoHeadMatch(MatchModel):

@@ -11,10 +11,10 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.errors import InputError
 from stagescope.memory import require_memory
 from stagescope.params import key
 from stagescope.processes.markov_chain import Process
+from stagescope.spec import Seed
 
 SWEEPS = 500
 """Normalisations of rows and columns that make a matrix doubly stochastic: each halves the error or better at k <= 10."""
@@ -34,16 +34,13 @@ class ChainPrior(Process):
     order: Literal[1, 2] = 1
     nodes: int = Limits(default=24, ge=2, le=200)
     draws: int = Limits(default=1500, ge=1)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
 
     @model_validator(mode="after")
     def _valid(self) -> "ChainPrior":
         if self.doubly_stochastic and self.order == 2:
             raise ValueError("doubly_stochastic is a prior of chains of order 1; leave it out, or take order 1")
-        try:
-            require_memory("the chains", "take fewer draws, nodes or tokens", self.chains, *self._shape)
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        require_memory("the chains", "take fewer draws, nodes or tokens", self.chains, *self._shape)
         return self
 
     @property

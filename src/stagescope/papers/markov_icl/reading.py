@@ -18,15 +18,11 @@ from stagescope.landscape.escape import carried
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.forms import class_of, effective_lags
+from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.reading import Reading
 from stagescope.papers.study import final_loss
 from stagescope.params import Params
 from stagescope.runs.run import Run
-
-ORDERS = (1, 2, 3)
-"""Of the Taylor laws: the third differs from the second by a few per cent (science page, section 6)."""
-MOST_LAGS = 30
-"""Up to so many lags they take some seconds; with 100 lags it would be 20."""
 
 
 class MarkovReading(Reading):
@@ -116,11 +112,14 @@ class TaylorLaws:
 
 
 def taylor_laws(evidence: Evidence) -> TaylorLaws | None:
-    """Orders 1, 2 and 3 at the slowest frame between t_1 and t_2 of a flow of R; None where there is none, or are many lags."""
+    """Orders 1, 2 and 3 at the slowest frame between t_1 and t_2 of a flow of R; None where there is none, or are many lags.
+
+    The third differs from the second by a few per cent (science page, section 6).
+    """
     time, v = evidence.time, np.asarray(evidence.params["v"], dtype=float)
     first = evidence.event_time("t1")[0] or 0.0
     inside = np.flatnonzero((time >= first) & (time < (evidence.t2 or time[-1])))
-    if evidence.model != "R" or not evidence.flow or evidence.lags > MOST_LAGS or not inside.size:
+    if evidence.model != "R" or not evidence.flow or evidence.lags > LIMITS.taylor_lags or not inside.size:
         return None
     near = Derivatives(evidence.law, evidence.start, evidence.run.spec["dynamics"].get("rates", {}))
     packed = [near.layout.pack(evidence.at(frame)) for frame in inside.tolist()]
@@ -128,7 +127,8 @@ def taylor_laws(evidence: Evidence) -> TaylorLaws | None:
     wanted = float(v[0, 1] + np.log(effective_lags(v[0])))
     place, begin = near.layout.slices()["v"].start + 1, float(time[inside[slowest]])
     after = [
-        carried(near, packed[slowest], order, lambda vector: float(vector[place] - wanted), float(time[-1])) for order in ORDERS
+        carried(near, packed[slowest], order, lambda vector: float(vector[place] - wanted), float(time[-1]))
+        for order in (1, 2, 3)
     ]
     predicted = tuple(None if wait is None else begin + wait for wait in after)
     return TaylorLaws(int(inside[slowest]), predicted, first_crossing(time, v[:, 1], wanted, rising=True))

@@ -9,25 +9,13 @@ from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.errors import InputError
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
 from stagescope.papers.markov_icl.forms import Plateau, chi_squares, lag_gains, two_step
+from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import LinearPopulation, SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.markov_icl.model import LinearMatch, ReadoutMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.papers.markov_icl.study import NODES, MarkovOptions, check_use, lags, length, sampled
 from stagescope.papers.setup import make_dynamics, make_record
 from stagescope.papers.study import Setup
-
-LATER = {LinearPopulation: 3.0, SoftmaxPopulation: 15.0}
-"""The flow goes on for so many times the law of t_2: a softmax comes to its entropy like 1/t only."""
-SETTLES = 1000.0
-"""And at least for so long: with fast lags the match is what takes time."""
-SLOWEST = {"S3": 800.0, "F": 1500.0}
-"""End of the flow over 1/rho where there is no law: S3 for each lag, F for the shortest sequences, which are the slowest."""
-FARTHEST = 20.0
-"""The growth of the match is waited for up to so many times the law of t_2: many tokens, or a prior with few differences."""
-LATEST = 1e15
-"""Largest t_2 by its law of a flow whose end is not given: later ones are below rounding."""
-FIRST = 1e-3
-"""Time of the first frame: unigrams of F are there at .1 to 1, those of R at 5 to 30."""
 
 
 def study_setup(options: MarkovOptions, seed: int) -> Setup:
@@ -49,7 +37,9 @@ def study_setup(options: MarkovOptions, seed: int) -> Setup:
 
 def _record(options: MarkovOptions) -> Record | None:
     if options.optimizer == "flow" and options.record in ("auto", "log"):
-        return LogSpaced(frames=options.frames, first=FIRST if options.until is None else min(FIRST, options.until * 1e-4))
+        return LogSpaced(
+            frames=options.frames, first=LIMITS.first if options.until is None else min(LIMITS.first, options.until * 1e-4)
+        )
     return make_record(options)
 
 
@@ -86,9 +76,9 @@ def _law(options: MarkovOptions, seed: int) -> Any:
 def _until(law: Any, v: np.ndarray, rho: float) -> float:
     """The end of a flow whose end is not given."""
     if isinstance(law, FiniteExact):
-        return SLOWEST["F"] / min(rho, 1.0)
+        return LIMITS.slowest[law.letter] / min(rho, 1.0)
     if isinstance(law, TwoHeadPopulation):
-        return SLOWEST["S3"] * law.model.lags / min(rho, 1.0)
+        return LIMITS.slowest[law.letter] * law.model.lags / min(rho, 1.0)
     gains = (chi_squares if isinstance(law, SoftmaxPopulation) else lag_gains)(law.process, law.model.lags)
     times = [two_step(gains, v, rho)]
     if isinstance(law, LinearPopulation) and not law.process.doubly_stochastic:
@@ -96,10 +86,10 @@ def _until(law: Any, v: np.ndarray, rho: float) -> float:
         when = plateau.time(rho)
         times.append(when)
         if math.isfinite(when):  # where the match is slower than the lags, it decides
-            times.append(min(plateau.grown(FARTHEST * when), FARTHEST * when))
+            times.append(min(plateau.grown(LIMITS.farthest * when), LIMITS.farthest * when))
     found = np.nanmax(times) if np.isfinite(times).any() else math.nan
     if not math.isfinite(found):
         raise InputError("lag 1 does not lead here, so t_2 has no law; give the end of the flow with --until")
-    if found > LATEST:
+    if found * np.finfo(float).eps > 1:  # a step of the flow is below its rounding
         raise InputError(f"by its law t_2 is {found:.1g}, too late for a flow; take less noise, or give its end with --until")
-    return max(SETTLES, float(f"{LATER[type(law)] * found:.3g}"))
+    return max(LIMITS.settles, float(f"{LIMITS.later[law.letter] * found:.3g}"))

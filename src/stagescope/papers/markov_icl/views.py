@@ -7,6 +7,7 @@ import numpy as np
 
 from stagescope.detect.stage import Stage
 from stagescope.papers.markov_icl.evidence import Evidence
+from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.reading import MarkovReading
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
@@ -15,10 +16,6 @@ from stagescope.views.view import Curve, Explained, Level, Maker, View, captions
 
 LAGS = 40
 """Lags that a heat map shows: the first ones, since attention by lag ends at lag 1 or 2."""
-
-
-LEAST = 1e-8
-"""Nats: divergences are drawn from here on, below it strategies are the same."""
 
 
 def markov_views(reading: Any) -> list[Maker]:
@@ -76,7 +73,7 @@ def _previous(found: Evidence) -> View:
 
 
 def _strategies(found: Evidence) -> View:
-    made = many_curves(np.maximum(found.divergences, LEAST), list(found.strategies.names))
+    made = many_curves(np.maximum(found.divergences, 1e-8), list(found.strategies.names))
     about = "KL(strategy || model) on fixed contexts, in nats: the model predicts as the lowest one."
     return curves("strategies", "Distance from each strategy", about, "nats", made, log=True, frames=found.compared)
 
@@ -98,8 +95,6 @@ SAID = {
     "bigram": "The model has an induction head: it predicts what followed the last token earlier in the context.",
     "trigram": "The model predicts what followed the last two tokens earlier in the context.",
 }
-EXACT = 1e-9
-"""Nats below which a prediction is the strategy itself."""
 MODELS = {
     "LinearPopulation": ("R", "a linear second layer"),
     "SoftmaxMatch": ("S", "a second layer by softmax, whose average of tokens is the prediction"),
@@ -130,5 +125,5 @@ def _caption(stage: Stage) -> str:
     if stage.name not in SAID or "kl" not in stage.facts:
         return plain(stage)
     near = stage.facts["kl"].get(stage.name)
-    away = "" if near is None or near < EXACT else f" At its nearest it is {near:.2g} nats (KL) away from that."
+    away = "" if near is None or near < LIMITS.same else f" At its nearest it is {near:.2g} nats (KL) away from that."
     return SAID[stage.name] + away

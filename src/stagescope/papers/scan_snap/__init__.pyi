@@ -7,7 +7,6 @@ from .setup import figure_six_options as figure_six_options
 from .setup import final_numbers as final_numbers
 from .setup import many_numbers as many_numbers
 from .setup import study_setup as study_setup
-from .stages import LEVELS as LEVELS
 from .study import PAPER as PAPER
 from .text.claims import TEXT_CLAIMS as TEXT_CLAIMS
 from .text.reading import TextSnapReading as TextSnapReading

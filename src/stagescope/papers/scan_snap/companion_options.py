@@ -5,12 +5,11 @@ from typing import Any
 
 from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.forms import transition_time
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.study import GENERATOR, STUDY
 
 FLOW = ("optimizer", "steps", "lr", "momentum", "length", "batch", "record", "frames", "columns", "init_scale", "method", "rtol")
 """Options at their defaults make the flow from zero."""
-FEW, MANY = 2, 10
-"""Fewest and most classes of a companion run: fewer make no common token, more cost more than they show."""
 _RAMP: dict[str, Any] = {"umin": 0.1, "umax": 1.0}
 _WEAK_COMMON = {"num_common": 1, "common_p": 0.5, **_RAMP}
 
@@ -20,9 +19,9 @@ def _companion_options(
 ) -> dict[str, Any] | None:
     """The flow from zero to `times` K ln M / eta_Y, on classes of the generator like those of the run, each with its own query.
 
-    `least` are smallest counts. With a `ratio` of the rates there are many outputs: those of the run, at least 1000, and twice
-    the tokens of the classes. Only options that the run does not have are given; None if it has them all, and for a run of no
-    study.
+    One class has no common token, so there are two at least. `least` are smallest counts. With a `ratio` of the rates there are
+    many outputs: those of the run, at least 1000, and twice the tokens of the classes. Only options that the run does not have
+    are given; None if it has them all, and for a run of no study.
     """
     config, fields = evidence.run.config, STUDY.options.model_fields
     if config is None or evidence.run.study != STUDY.name:
@@ -31,7 +30,7 @@ def _companion_options(
     options = {name: fields[name].default for name in FLOW}
     options |= {name: like.get(name, fields[name].default) for name in GENERATOR}
     options |= {name: config.get(name) or 1.0 for name in ("rate_y", "rate_z")}
-    options |= {"classes": None, "num_last": min(MANY, max(FEW, options["num_last"]))}
+    options |= {"classes": None, "num_last": min(LIMITS.classes, max(2, options["num_last"]))}
     options |= {"num_next_per_last": 1, "num_common_per_last": 0, **wanted}
     options |= {name: max(count, options[name]) for name, count in least.items()}
     outputs = evidence.outputs

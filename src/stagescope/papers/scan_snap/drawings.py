@@ -7,12 +7,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator
 
-from stagescope.papers.scan_snap.text.observables import INTERVAL
-from stagescope.papers.scan_snap.text.stages import FROZEN
-from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
+from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.views.figure import COLORS, GREY, Numbers, colour_map, coloured, subplots
 
-_panels = partial(plt.subplots, layout="constrained")
 _line = partial(Line2D, [], [])
 """A line of a legend."""
 
@@ -24,7 +23,7 @@ def _ramp(share: float) -> Any:
 
 def overview(numbers: Numbers) -> Drawing:
     moments = numbers["times"]
-    drawing, axes = _panels(1, len(moments), figsize=(9.2, 2.3), sharey=True)
+    drawing, axes = subplots(1, len(moments), figsize=(9.2, 2.3), sharey=True)
     common = np.array(numbers["common"])
     for axis, (name, when) in zip(axes, moments.items(), strict=True):
         values = np.array(numbers["attention"][name])
@@ -43,9 +42,9 @@ def overview(numbers: Numbers) -> Drawing:
 
 
 def growth_factors(numbers: Numbers) -> Drawing:
-    drawing, axes = _panels(1, 2, figsize=(8.2, 3.2))
+    drawing, axes = subplots(1, 2, figsize=(8.2, 3.2))
     for axis, kind, title in zip(axes, ("chi", "upper"), ("exact flow", "upper bound $e^{2B(t)}$ of theorem 3"), strict=True):
-        for color, curve in zip(COLORS, numbers["curves"], strict=False):
+        for color, curve in coloured(numbers["curves"]):
             axis.plot(curve["t"], curve[kind], color=color, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
             height = float(np.interp(curve["t0"], curve["t"], curve[kind]))
             axis.plot(curve["t0"], height, "o", color=color, ms=5, mec="white")
@@ -63,7 +62,7 @@ def growth_factors(numbers: Numbers) -> Drawing:
 
 
 def syn_small(numbers: Numbers) -> Drawing:
-    drawing, axes = _panels(2, 2, figsize=(7.6, 4.8), sharex=True, sharey="row")
+    drawing, axes = subplots(2, 2, figsize=(7.6, 4.8), sharex=True, sharey="row")
     for column, panel in enumerate(numbers["panels"]):
         top, bottom = axes[0, column], axes[1, column]
         values, common = np.array(panel["attention"]), np.array(panel["common"])
@@ -93,7 +92,7 @@ def syn_small(numbers: Numbers) -> Drawing:
 
 
 def adam(numbers: Numbers) -> Drawing:
-    drawing, axes = _panels(1, 3, figsize=(8.2, 2.6), sharey=True)
+    drawing, axes = subplots(1, 3, figsize=(8.2, 2.6), sharey=True)
     for axis, panel in zip(axes, numbers["panels"], strict=True):
         place = np.arange(len(panel["share"]))
         ink = [COLORS[1] if i == panel["top"] else COLORS[0] for i in place]
@@ -108,9 +107,9 @@ def adam(numbers: Numbers) -> Drawing:
 def entropy_grid(numbers: Numbers) -> Drawing:
     names = [name.split("|") for name in numbers["cells"]]
     lasts, rates, ratios = (sorted({name[part] for name in names}, key=float) for part in range(3))
-    drawing, axes = _panels(1, len(lasts), figsize=(10, 3.1), sharey=True)
+    drawing, axes = subplots(1, len(lasts), figsize=(10, 3.1), sharey=True)
     for axis, last in zip(axes, lasts, strict=True):
-        for color, rate_z in zip(COLORS, rates, strict=False):
+        for color, rate_z in coloured(rates):
             ours, theirs = ([numbers[kind][f"{last}|{rate_z}|{r}"] for r in ratios] for kind in ("cells", "published"))
             at = [float(ratio) for ratio in ratios]
             axis.plot(at, [v[0] for v in ours], "-o", color=color, ms=4)
@@ -120,7 +119,7 @@ def entropy_grid(numbers: Numbers) -> Drawing:
         axis.minorticks_off()
         axis.set(title=f"{last} quer{'y' if last == '1' else 'ies'}, {2 * int(last)} classes", xlabel=r"$\eta_Y/\eta_Z$")
     axes[0].set_ylabel("entropy on distinct tokens")
-    handles = [_line(color=color, label=rf"$\eta_Z$ = {rate_z}") for color, rate_z in zip(COLORS, rates, strict=False)]
+    handles = [_line(color=color, label=rf"$\eta_Z$ = {rate_z}") for color, rate_z in coloured(rates)]
     handles += [_line(color="k", marker="o", ms=4, label="this package, mean of 10 seeds")]
     handles += [_line(color="k", marker="D", mfc="white", ls="", label="published mean and spread")]
     drawing.legend(handles=handles, loc="outside lower center", ncols=6)
@@ -130,9 +129,9 @@ def entropy_grid(numbers: Numbers) -> Drawing:
 
 
 def discrete(numbers: Numbers) -> Drawing:
-    drawing, axes = _panels(1, 2, figsize=(8.2, 3.2))
+    drawing, axes = subplots(1, 2, figsize=(8.2, 3.2))
     for axis, panel in zip(axes, numbers["panels"], strict=True):
-        for color, curve in zip(COLORS, panel["curves"], strict=False):
+        for color, curve in coloured(panel["curves"]):
             axis.plot(curve["t"], curve["flow"], color=color, lw=1.2, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
             shown = np.unique(np.geomspace(1, len(curve["discrete"]) - 1, 25).astype(int))
             axis.plot(shown, np.array(curve["discrete"])[shown], "o", ms=3.5, color=color, mfc="none", mew=0.9)
@@ -146,7 +145,7 @@ def discrete(numbers: Numbers) -> Drawing:
 
 
 def common_growth(numbers: Numbers) -> Drawing:
-    drawing, axes = _panels(1, 2, figsize=(7.6, 3.1))
+    drawing, axes = subplots(1, 2, figsize=(7.6, 3.1))
     for axis, panel in zip(axes, numbers["panels"], strict=True):
         for rank, curve in enumerate(panel["curves"]):
             axis.plot(panel["t"], curve["B"], color=_ramp(rank / len(panel["curves"])), label=rf"$\eta_Z$ = {curve['rate_z']:g}")
@@ -159,10 +158,10 @@ def common_growth(numbers: Numbers) -> Drawing:
 
 def recall(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = _panels(1, len(panels), figsize=(4.4 * len(panels), 3.3), sharey=True)
+    drawing, axes = subplots(1, len(panels), figsize=(4.4 * len(panels), 3.3), sharey=True)
     styles, rates = {"1": "-", "10": "--"}, list(dict.fromkeys(name.split("|")[0] for name in panels[0]["recall"]))
     for axis, panel in zip(axes, panels, strict=True):
-        for color, rate_z in zip(COLORS, rates, strict=False):
+        for color, rate_z in coloured(rates):
             for ratio, dash in styles.items():
                 axis.plot(numbers["thresholds_times_M"], panel["recall"][f"{rate_z}|{ratio}"], dash, color=color)
         axis.axvline(1, color=GREY, lw=0.9)
@@ -174,7 +173,7 @@ def recall(numbers: Numbers) -> Drawing:
             xlabel="threshold on attention, in units of 1/M",
         )
     axes[0].set_ylabel("distinct tokens above it")
-    handles: list[Any] = [_line(color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, rates, strict=False)]
+    handles: list[Any] = [_line(color=c, label=rf"$\eta_Z$ = {z}") for c, z in coloured(rates)]
     handles += [_line(color="k", ls=dash, label=rf"$\eta_Y/\eta_Z$ = {ratio}") for ratio, dash in styles.items()]
     axes[-1].legend(handles=handles)
     drawing.suptitle("Recall of distinct tokens by final attention")
@@ -222,13 +221,13 @@ def maps(numbers: Numbers) -> Drawing:
 
 
 def entropies(numbers: Numbers) -> Drawing:
-    drawing, (left, right) = _panels(1, 2, figsize=(8.4, 3.4))
+    drawing, (left, right) = subplots(1, 2, figsize=(8.4, 3.4))
     rows = [row for row in numbers["rows"] if row["decay"] is None]
     decayed = [row for row in numbers["rows"] if row["decay"] is not None]
     rates = [row["rate"] for row in rows]
     for axis, name in ((left, "entropy"), (right, "motion")):
         table = np.array([row[name] for row in rows])
-        for seed, (color, curve) in enumerate(zip(COLORS, table.T, strict=False)):
+        for seed, (color, curve) in enumerate(coloured(table.T)):
             axis.plot(rates, curve, "-o", color=color, ms=4, lw=1.2, label=f"seed {seed}")
             for row in decayed:
                 axis.plot(row["rate"], row[name][seed], "D", color=color, mfc="white", ms=6)
@@ -247,11 +246,9 @@ def entropies(numbers: Numbers) -> Drawing:
 
 def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
     """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
-    axis.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
-    axis.text(x, FROZEN, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
-    axis.set(yscale="log", ylabel=f"total variation per {INTERVAL} steps")
-    low, high = axis.get_ylim()
-    ticks = [tick for decade in (0.001, 0.01, 0.1, 1.0) for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]
-    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.axhline(LIMITS.small, color=GREY, lw=0.9, ls="--")
+    axis.text(x, LIMITS.small, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
+    axis.set(yscale="log", ylabel=f"total variation per {LIMITS.interval} steps")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter("{x:g}")
     axis.minorticks_off()
-    axis.set_ylim(low, high)

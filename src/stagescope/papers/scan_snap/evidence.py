@@ -11,9 +11,10 @@ from scipy.special import stdtrit
 from stagescope.claims.comparison import Comparison, Condition, Regime, not_applicable, regime_of, undecided
 from stagescope.detect.stage import Event
 from stagescope.papers.scan_snap.forms import transition_time
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
-from stagescope.papers.scan_snap.stages import LEVELS, Averages, find
+from stagescope.papers.scan_snap.stages import Averages, find
 from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.runs.run import Run
 
@@ -21,33 +22,14 @@ if TYPE_CHECKING:
     from stagescope.papers.scan_snap.reading import ScanSnapReading
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How closely numbers must agree. How far a prediction can be trusted is computed for each run, not a limit."""
-
-    motion: float = 1e-9  # a smaller change of a score is rounding of the integrator
-    sign: float = 1e-9  # a velocity this small, relative to the largest, is rounding of the right-hand side
-    batch_sign: float = 0.05  # the same for steps on batches, of the largest change: what one batch in twenty does
-    relative: float = 0.05  # closed forms in their limit: 5 % of the number predicted
-    growth: float = 0.1  # B(t0): 10 %, because it is integrated from two such numbers
-    order: float = 0.95  # share of pairs of distinct tokens that must keep the order of P(l|n)
-    transition: float = 0.25  # of K ln M / eta_Y: the paper gives an order of magnitude, and a quarter is well below it
-    decade: float = 0.05  # share of attention that may move in a decade of time where a combination is almost fixed
-    half: float = 0.5  # share of the entropy at the start; beyond it attention is closer to one token than to the start
-    entropy: float = 1e-5  # nats; ten times the error of the entropy of a flow
-
-
-LIMITS = Limits()
-REPLICAS = 8
-"""Descents on other batches: their spread is known to 25 %, and Student's factor for 95 % is 2.4."""
-BATCHES = f"{REPLICAS} descents as long as the run, for a run on batches"
+BATCHES = f"{LIMITS.replicas} descents as long as the run, for a run on batches"
 """The cost of a claim whose error is the spread over other batches; other runs have no such error."""
 ADAM = not_applicable("the claim is about gradient steps; Adam rescales every entry")
 
 
 def not_moved(predicted: float | str, tolerance: float | str) -> Comparison:
     """The comparison of a run whose attention never moved: it decides nothing."""
-    return undecided(f"no attention score moved by more than {LIMITS.motion:g}", predicted, tolerance)
+    return undecided(f"no attention score moved by more than {LIMITS.rounding:g}", predicted, tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +93,12 @@ class Evidence(BaseEvidence):
     @cached_property
     def still(self) -> bool:
         """Whether scores changed only by the rounding of the integrator."""
-        return float(np.max(self.curves.farthest)) <= LIMITS.motion
+        return float(np.max(self.curves.farthest)) <= LIMITS.rounding
 
     @property
     def material(self) -> bool:
         """Whether attention has moved by an amount that a map of it shows."""
-        return float(self.curves.moved[-1]) >= LEVELS.material
+        return float(self.curves.moved[-1]) >= LIMITS.material
 
     @cached_property
     def events(self) -> dict[str, Event]:
@@ -203,7 +185,7 @@ class Evidence(BaseEvidence):
         """
         f, g = self._features[frame], self.curves.readout.pulls[frame]
         pull = np.where(g[tokens] == 0, np.inf, g[tokens])
-        return np.maximum(np.abs(1 - f[tokens] * self.curves.supports.sums(f * g) / pull), LIMITS.motion)
+        return np.maximum(np.abs(1 - f[tokens] * self.curves.supports.sums(f * g) / pull), LIMITS.rounding)
 
     def memory(self, when: float, tokens: np.ndarray) -> float:
         """The relative error of the motion of these tokens if the decoder is taken to be learned at the features of now.

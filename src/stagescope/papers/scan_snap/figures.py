@@ -17,7 +17,7 @@ from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import ClassAttention, Supports, class_attention
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
+from stagescope.papers.scan_snap.study import MEDIUM_CELLS, MEDIUM_LAST, SEEDS
 from stagescope.papers.scan_snap.text.claims import late_entropy, late_motion
 from stagescope.papers.scan_snap.text.observables import checkpoints, held_out, known_windows, text_attention
 from stagescope.progress import Progress
@@ -39,11 +39,9 @@ def overview(progress: Progress) -> Numbers:
 
 def growth_factors(progress: Progress) -> Numbers:
     """Figure 3: chi(t) of the winning token, K = 10, M = 1000, eta_Z = .5, modified decoder, with the bounds of theorem 3."""
-    rates, until = (0.5, 1.0, 2.0, 5.0), 700.0
     curves = []
-    for rate_y in progress.each(rates, "figure 3", "flows"):
-        made = {"num_last": 10, "num_common": 1, "vocab": 1000, "rate_y": rate_y, "rate_z": 0.5, "decoder": "pinv"}
-        run = run_study("scan-snap", until=until, record="uniform", frames=351, progress=False, **made)
+    for rate_y in progress.each((0.5, 1.0, 2.0, 5.0), "figure 3", "flows"):
+        run = run_study("scan-snap", "figure-3", rate_y=rate_y, record="uniform", frames=351, progress=False)
         seen = Evidence.of(run)
         chi = np.exp(2 * seen.curves.z[:, seen.curves.winners]).mean(axis=1)
         table = seen.curves.table[0]
@@ -52,7 +50,7 @@ def growth_factors(progress: Progress) -> Numbers:
         t0 = forms.transition_time(1000, 10, rate_y)
         curves.append({"rate_y": rate_y, "t": rounded(run.t), "chi": rounded(chi), "upper": rounded(upper), "t0": t0})
     facts = {"largest_chi": max(max(curve["chi"]) for curve in curves), "axis": axis_of_figure_three()}
-    return {"curves": curves, **facts, "settings": {"K": 10, "M": 1000, "eta_Z": 0.5, "decoder": "modified"}}
+    return {"curves": curves, **facts}
 
 
 def axis_of_figure_three() -> dict[str, float]:
@@ -77,8 +75,7 @@ def syn_small(progress: Progress) -> Numbers:
         at_99 = [float(values[99]) for values in entropies]
         panel |= {"entropy": rounded(entropies), "entropy_at_99": [float(np.mean(at_99)), float(np.std(at_99))]}
         panels.append(panel)
-    authors = _PUBLISHED["figure_4_authors"]
-    return {"panels": panels, "published": {"1": authors.value}, "published_source": authors.source}
+    return {"panels": panels, "published": {"1": _PUBLISHED["figure_4_authors"].value}}
 
 
 def _seeds(progress: Progress, preset: str, name: str, values: tuple[Any, ...]) -> dict[Any, list[ClassAttention]]:
@@ -117,7 +114,7 @@ def medium_runs(last: int) -> dict[str, Any]:
     Every run has its own seed, so that the errors of different cells are independent. Steps are made in float32: entropies are
     those of float64 to 1e-4 nats, a hundredth of the spread over seeds.
     """
-    grid = np.array([(z, z * ratio) for z in MEDIUM_Z for ratio in MEDIUM_RATIO for _ in range(SEEDS)], dtype=float)
+    grid = np.array([(z, z * ratio) for z, ratio in MEDIUM_CELLS for _ in range(SEEDS)], dtype=float)
     process = SequenceClasses.synthetic(last, 2, 10, 10)
     model = PairwiseAttention.every_output(process)
     problem = PairwiseSampled(model=model, process=process, length=128, batch=128, precision="float32")
@@ -131,14 +128,12 @@ def entropy_grid(progress: Progress) -> Numbers:
     cells = {}
     for last, runs in syn_medium(progress).items():
         entropy = runs["supports"].entropy(runs["attention"]).mean(axis=1)
-        blocks = entropy.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), SEEDS)
-        for i, rate_z in enumerate(MEDIUM_Z):
-            for j, ratio in enumerate(MEDIUM_RATIO):
-                cells[f"{last}|{rate_z}|{ratio}"] = rounded([blocks[i, j].mean(), blocks[i, j].std()])
-    theirs = _PUBLISHED["figure_6_entropy"]
-    gaps = [abs(cells[name][0] - mean) for name, (mean, _) in theirs.value.items()]
+        for (z, ratio), block in zip(MEDIUM_CELLS, entropy.reshape(-1, SEEDS), strict=True):
+            cells[f"{last}|{z}|{ratio}"] = rounded([block.mean(), block.std()])
+    theirs = _PUBLISHED["figure_6_entropy"].value
+    gaps = [abs(cells[name][0] - mean) for name, (mean, _) in theirs.items()]
     facts = {"mean_abs_difference": float(np.mean(gaps)), "largest_difference": float(np.max(gaps))}
-    return {**facts, "cells": cells, "published": theirs.value, "published_source": theirs.source}
+    return {**facts, "cells": cells, "published": theirs}
 
 
 def discrete(progress: Progress) -> Numbers:
@@ -179,12 +174,8 @@ def recall(progress: Progress, lasts: tuple[int, ...]) -> Numbers:
         if last not in lasts:
             continue
         values = runs["attention"][:, ~runs["supports"].common] * runs["vocab"]
-        blocks = values.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), -1)
-        curves = {
-            f"{z}|{ratio}": rounded([(blocks[i, j] > level).mean() for level in thresholds], 4)
-            for i, z in enumerate(MEDIUM_Z)
-            for j, ratio in enumerate(MEDIUM_RATIO)
-        }
+        blocks = zip(MEDIUM_CELLS, values.reshape(len(MEDIUM_CELLS), -1), strict=True)
+        curves = {f"{z}|{ratio}": rounded([(block > level).mean() for level in thresholds], 4) for (z, ratio), block in blocks}
         panels.append({"num_last": last, "M": runs["vocab"], "recall": curves})
     return {"thresholds_times_M": rounded(thresholds), "panels": panels}
 
@@ -204,12 +195,11 @@ def maps(progress: Progress, preset: str = "figure-7", decay: float = 0.01, **ch
     for name, falls_to in progress.each((("constant", None), ("decaying", decay)), "figure 7", "runs"):
         run = runs[name] = run_study("text-snap", preset, progress=False, decay=falls_to, **changes)
         attention = text_attention(run)
-        ends = {"final_motion": late_motion(attention), "final_entropy": late_entropy(attention)}
         entropy = _four_digits(attention.entropy)
         # Total variation of attention, at the step where each interval ends.
         stops = attention.step[checkpoints(attention.step)][1:].tolist()
         motion = {"step": stops, "variation": _four_digits(attention.motion.variation)}
-        curves[name] = {"step": run.step.tolist(), "entropy": entropy, "motion": motion, **ends}
+        curves[name] = {"step": run.step.tolist(), "entropy": entropy, "motion": motion, "final_motion": late_motion(attention)}
     run = runs["constant"]
     field, judge = run.spec["field"], held_out(rebuilt(run.spec["field"]))
     windows = judge.watched_tokens

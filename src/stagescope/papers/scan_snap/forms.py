@@ -6,22 +6,18 @@ M outputs, K classes with prior 1/K, rates eta_Y and eta_Z. x = M h is a class's
 import math
 
 import numpy as np
+from scipy.special import wrightomega
 
 
 def logit_gap(t: np.ndarray | float, outputs: int, classes: int, rate_y: float) -> np.ndarray:
-    """x(t) from e^x + (M-1) x = M eta_Y t / K + 1, by Newton [SnS:theorem-1].
+    """x(t) from e^x + (M-1) x = R, R = M eta_Y t / K + 1 [SnS:theorem-1].
 
-    The left side is convex and increasing, so Newton from above, from min(log(right side), right side / M), never overshoots.
+    With w = e^x/(M-1) it is w + ln w = R/(M-1) - ln(M-1), which Wright's omega solves. Then x is R/(M-1) - w, and ln((M-1) w):
+    of these the one that is exact to rounding.
     """
-    right = outputs * rate_y * np.asarray(t, dtype=float) / classes + 1.0
-    x = np.minimum(np.log(right), (right - 1.0) / outputs)
-    for _ in range(100):  # far more than Newton needs; the loop ends at rounding
-        error = np.exp(x) + (outputs - 1) * x - right
-        step = error / (np.exp(x) + outputs - 1)
-        x = x - step
-        if np.all(np.abs(step) <= 1e-15 * (1 + np.abs(x))):
-            break
-    return x
+    share = (outputs * rate_y * np.asarray(t, dtype=float) / classes + 1.0) / (outputs - 1)
+    w = wrightomega(share - math.log(outputs - 1))
+    return np.where((outputs - 1) * w > math.e, np.log((outputs - 1) * w), share - w)
 
 
 def gamma(t: np.ndarray | float, outputs: int, classes: int, rate_y: float) -> np.ndarray:

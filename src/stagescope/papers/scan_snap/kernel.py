@@ -103,6 +103,15 @@ def _attend(y, key, f, r, multiplicity, weight, g, out):
 
 
 @njit(cache=True)
+def _learn(dy, key, f, r, weight):
+    """dy += weight f r^T."""
+    for i in range(key.size):
+        step = weight * f[i]
+        for j in range(r.size):
+            dy[key[i], j] += step * r[j]
+
+
+@njit(cache=True)
 def gradient(theta, out, held):
     """Loss and gradient: -dL/dY = sum_n p_n f_n (e_n - alpha_n)^T, -dL/dz_m = sum_n p_n diag(f_n)(I - f_n f_n^T) g_n."""
     (y, z), (dy, dz) = _blocks(theta, held), _blocks(out, held)
@@ -116,10 +125,7 @@ def gradient(theta, out, held):
         f = buffer[: support.size]
         _features(z[query[n]], support, logp[start[n] : start[n + 1]], f)
         loss += prior[n] * _residual(y, support, f, target[n], multiplicity, r)
-        for i in range(support.size):
-            step = -scale_y * prior[n] * f[i]
-            for j in range(r.size):
-                dy[support[i], j] += step * r[j]
+        _learn(dy, support, f, r, -scale_y * prior[n])
         _attend(y, support, f, r, multiplicity, -scale_z * prior[n], g, dz[query[n]])
     return loss
 
@@ -194,48 +200,23 @@ def read_decoder(y, start, key, f, target, rival, multiplicity, directions, pull
 @njit(cache=True)
 def window_gradient(y, z, rows, start, key, count, target, multiplicity, dy, dz):
     """Mean loss over the windows `rows`; fills dy and dz with its gradient, per coordinate of the unreduced model."""
-    columns = y.shape[1]
     dy[:] = 0.0
     dz[:] = 0.0
-    logits, lift = np.empty(columns), np.empty(columns)
-    widest = 0
-    for i in rows:
-        widest = max(widest, start[i + 1] - start[i])
-    f, g = np.empty(widest), np.empty(widest)
+    widest = (start[1:] - start[:-1]).max()
+    r, buffer, g = np.empty(y.shape[1]), np.empty(widest), np.empty(widest)
     loss, share = 0.0, 1.0 / rows.size
     for i in rows:
-        first, many = start[i], start[i + 1] - start[i]
-        top = -np.inf
-        for a in range(many):
-            top = max(top, z[key[first + a]])
-        norm = 0.0
-        for a in range(many):
-            f[a] = count[first + a] * np.exp(z[key[first + a]] - top)
+        first, support = start[i], key[start[i] : start[i + 1]]
+        f, top, norm = buffer[: support.size], -np.inf, 0.0
+        for a in range(f.size):
+            top = max(top, z[support[a]])
+        for a in range(f.size):
+            f[a] = count[first + a] * np.exp(z[support[a]] - top)
             norm += f[a] * f[a]
         norm = 1.0 / np.sqrt(norm)
-        logits[:] = 0.0
-        for a in range(many):
+        for a in range(f.size):
             f[a] *= norm
-            for j in range(columns):
-                logits[j] += f[a] * y[key[first + a], j]
-        high = logits.max()
-        total = 0.0
-        for j in range(columns):
-            lift[j] = np.exp(logits[j] - high)
-            total += multiplicity[j] * lift[j]
-        loss += share * (np.log(total) + high - logits[target[i]])
-        for j in range(columns):
-            lift[j] /= total
-        lift[target[i]] -= 1.0  # a target stands for one output, so this is per coordinate in every column
-        mean = 0.0
-        for a in range(many):
-            row, into = y[key[first + a]], dy[key[first + a]]
-            pull = 0.0
-            for j in range(columns):
-                pull += multiplicity[j] * lift[j] * row[j]
-                into[j] += share * f[a] * lift[j]
-            g[a] = pull
-            mean += f[a] * pull
-        for a in range(many):
-            dz[key[first + a]] += share * f[a] * (g[a] - f[a] * mean)
+        loss += share * _residual(y, support, f, target[i], multiplicity, r)
+        _learn(dy, support, f, r, -share)  # a target stands for one output, so this is per coordinate in every column
+        _attend(y, support, f, r, multiplicity, -share, g, dz)
     return loss

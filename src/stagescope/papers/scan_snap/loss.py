@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import Compiled, Field, FlatField, Objective, OfModel
+from stagescope.fields.field import ByKernel, Field, FlatField, Kernel, OfModel, OnBatches
 from stagescope.memory import require_memory, require_work
-from stagescope.papers.scan_snap.model import PairwiseAttention
+from stagescope.papers.scan_snap.model import PairwiseAttention, features
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import Layout, Params
-from stagescope.spec import Described
+from stagescope.params import Layout
+from stagescope.spec import Described, Seed
 
 
 class Pairing(OfModel, Described):
@@ -75,23 +75,14 @@ class LimitPairing(Pairing):
         return self.arrays
 
     @cached_property
-    def _held(self) -> np.ndarray:
-        from stagescope.papers.scan_snap.kernel import hold
+    def kernel(self) -> Kernel:
+        from stagescope.papers.scan_snap.kernel import SCALES, gradient, hold, pinv
 
-        return hold(*self.kernel_arguments)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
-        from stagescope.fields.compiled import direct
-        from stagescope.papers.scan_snap.kernel import SCALES, gradient, pinv
-
-        if layout.names != ("Y", "Z"):
-            raise ValueError(f"the kernel reads blocks in the order Y, Z; got {', '.join(layout.names)}")
-        held = self._held.copy()
-        held[SCALES] = -rates["Y"], -rates["Z"]
-        return direct(pinv if isinstance(self, PairwisePinv) else gradient, layout.size, held)
+        law = pinv if isinstance(self, PairwisePinv) else gradient
+        return Kernel(law, hold(*self.kernel_arguments), SCALES, ("Y", "Z"))
 
 
-class PairwisePopulation(LimitPairing, Objective):
+class PairwisePopulation(LimitPairing, ByKernel):
     """L = -sum_n p_n [ y_n . f_n - log sum_j exp((Y^T f_n)_j) ], L -> infinity [SnS:lemma-2].
 
     Args:
@@ -111,19 +102,6 @@ class PairwisePopulation(LimitPairing, Objective):
         _, logits = forward(params, data)
         own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
         return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
-
-    def value(self, params: Params) -> float:
-        return self._kernel(params)[0]
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._kernel(params)[1]
-
-    def _kernel(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
-        from stagescope.papers.scan_snap.kernel import gradient
-
-        layout = Layout.of({"Y": params["Y"], "Z": params["Z"]})
-        out = np.empty(layout.size)
-        return gradient(layout.pack(params), out, self._held.copy()), layout.unpack(out)
 
 
 class PairwisePinv(LimitPairing, Field):
@@ -161,16 +139,25 @@ class PairwisePinv(LimitPairing, Field):
         attended = jnp.zeros_like(params["Z"]).at[data["query"]].add(weighted * z)
         return {"Y": modified.T @ (weighted * residual), "Z": attended}
 
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        return self.kernel.flat(layout, rates)
+
 
 def forward(params: Any, data: Any) -> Any:
     """Features f_n (K, keys) and logits (K, columns) of all classes, as JAX expressions."""
     from stagescope.autodiff import jnp
 
-    table = data["table"]
-    scores = jnp.where(table > 0, params["Z"][data["query"]], -jnp.inf)
-    weights = table * jnp.exp(scores - jnp.max(scores, axis=1, keepdims=True))
-    f = weights / jnp.linalg.norm(weights, axis=1, keepdims=True)
+    f = features(params["Z"][data["query"]], data["table"], jnp)
     return f, f @ params["Y"]
+
+
+def cross_entropy(y: Any, scores: Any, counts: Any, keys: Any, target: Any, multiplicity: Any = None) -> Any:
+    """Mean loss of contexts with the counts (B, widest) of their keys, as a JAX expression."""
+    from stagescope.autodiff import jnp
+
+    logits = jnp.einsum("bi,bij->bj", features(scores, counts, jnp), y[keys])
+    own = jnp.take_along_axis(logits, target[:, None], axis=1)[:, 0]
+    return jnp.mean(_log_sum(logits, multiplicity) - own)
 
 
 def _log_sum(logits: Any, multiplicity: Any) -> Any:
@@ -186,7 +173,7 @@ Steps = Callable[[np.ndarray, np.ndarray, int, int], int]
 """(parameters, momentum buffer, first step, how many) -> steps that stayed finite; both vectors are changed in place."""
 
 
-class PairwiseSampled(Pairing, Objective):
+class PairwiseSampled(Pairing, OnBatches):
     """Mean cross-entropy of `batch` contexts of `length` tokens, drawn anew every step from (seed, step) [SnS:model].
 
     `value` and `grad`, and so the recorded loss, are those of the long-sequence limit [SnS:lemma-2]: exact and without
@@ -210,7 +197,7 @@ class PairwiseSampled(Pairing, Objective):
 
     length: int = Limits(ge=2)
     batch: int = Limits(ge=1)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
     precision: Literal["float64", "float32"] = "float64"
 
     @model_validator(mode="after")
@@ -228,27 +215,11 @@ class PairwiseSampled(Pairing, Objective):
         """The same problem at infinite length."""
         return PairwisePopulation(model=self.model, process=self.process)
 
-    def value(self, params: Params) -> float:
-        return self.limit.value(params)
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self.limit.grad(params)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        return self.limit.flat(layout, rates)
-
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, on a batch: counts (B, widest) over the support of each sample's class."""
-        from stagescope.autodiff import jax, jnp
-
-        support, counts, classes = data["support"][data["classes"]], data["counts"], data["classes"]
+        support, classes = data["support"][data["classes"]], data["classes"]
         scores = params["Z"][data["query"][classes][:, None], support]
-        shifted = jnp.where(counts > 0, scores, -jnp.inf)
-        v = counts * jnp.exp(shifted - jnp.max(shifted, axis=1, keepdims=True))
-        f = v / jnp.linalg.norm(v, axis=1, keepdims=True)
-        logits = jnp.einsum("bi,bij->bj", f, params["Y"][support])
-        own = jnp.take_along_axis(logits, data["target"][classes][:, None], axis=1)[:, 0]
-        return jnp.mean(jax.scipy.special.logsumexp(logits, axis=1) - own)
+        return cross_entropy(params["Y"], scores, data["counts"], support, data["target"][classes])
 
     def draw(self, step: int) -> Any:
         """The batch of a step, as the definition reads it; the kernel trains on the same draws."""

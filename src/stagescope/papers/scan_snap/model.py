@@ -1,12 +1,14 @@
 """Attention in token-pair logits: the one-layer model of scan and snap [SnS:model]."""
 
+from typing import Any
+
 import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.memory import require_parameters
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import Params, key
+from stagescope.params import key
 from stagescope.spec import Described, Integers
 
 
@@ -94,11 +96,6 @@ class PairwiseAttention(Described):
             return {name: np.zeros(shape) for name, shape in self.shapes.items()}
         return {name: scale * key(seed, "init", name).uniform(-1, 1, shape) for name, shape in self.shapes.items()}
 
-    def logits(self, params: Params, counts: np.ndarray, queries: np.ndarray) -> np.ndarray:
-        """Output logits (B, columns) of contexts with key counts (B, keys) and query rows (B,)."""
-        f = features(params["Z"][queries], counts)
-        return f @ params["Y"]
-
 
 def _check_sizes(vocab: int, keys: int, queries: int, outputs: int) -> None:
     """Refuse what is too large before its tokens are listed."""
@@ -106,14 +103,19 @@ def _check_sizes(vocab: int, keys: int, queries: int, outputs: int) -> None:
     require_parameters(shapes, "take fewer tokens or classes, or --columns merged", vocab=vocab, keys=keys, outputs=outputs)
 
 
+def _weights(scores: Any, counts: Any, xp: Any) -> Any:
+    """N_l exp(z_l) up to a factor, of NumPy or of JAX arrays."""
+    present = xp.where(counts > 0, scores, -xp.inf)
+    return counts * xp.exp(present - xp.max(present, axis=-1, keepdims=True))
+
+
 def attention(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """v_l ~ N_l exp(z_l), summing to one over keys; with P(l|n) for N_l this is c_{l|n} of the long-sequence limit."""
-    shifted = np.where(counts > 0, scores, -np.inf)
-    weights = counts * np.exp(shifted - shifted.max(axis=-1, keepdims=True))
+    weights = _weights(scores, counts, np)
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def features(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """f = v/|v|_2, what the decoder reads."""
-    v = attention(scores, counts)
-    return v / np.linalg.norm(v, axis=-1, keepdims=True)
+def features(scores: Any, counts: Any, xp: Any = np) -> Any:
+    """f = v/|v|_2, what the decoder reads; `xp` is the module of the arrays."""
+    weights = _weights(scores, counts, xp)
+    return weights / xp.linalg.norm(weights, axis=-1, keepdims=True)

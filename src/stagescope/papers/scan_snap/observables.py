@@ -10,25 +10,24 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
-from stagescope.fields.field import Field
 from stagescope.memory import require_memory
 from stagescope.papers.rebuild import rebuilt
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import Pairing
+from stagescope.papers.scan_snap.process import Segments
 from stagescope.params import Layout, Params
 from stagescope.runs.run import Run
-from stagescope.spec import Spec
 
 
 @dataclass(frozen=True)
-class Supports:
+class Supports(Segments):
     """Entry e is a token of class `of[e]`: column `key[e]` of Z, in row `row[e]`, with P(l|n) = `chance[e]`.
 
-    Entries of class n are start[n] to start[n + 1], with ascending columns. `common` says which tokens other classes have too.
+    Columns ascend in each class. `common` says which tokens other classes have too.
     """
 
-    start: np.ndarray
-    of: np.ndarray
     key: np.ndarray
     row: np.ndarray
     chance: np.ndarray
@@ -43,19 +42,7 @@ class Supports:
         order = np.lexsort((key, of))
         chance = np.concatenate([item.probabilities for item in items])[order]
         common = np.isin(np.array(keys)[key[order]], sorted(law.process.common))
-        return cls(start, of, key[order], law.rows["query"][of], chance, common, len(keys))
-
-    @property
-    def classes(self) -> int:
-        return len(self.start) - 1
-
-    def sums(self, values: np.ndarray) -> np.ndarray:
-        """The sum over the tokens of each class (..., classes)."""
-        return np.add.reduceat(values, self.start[:-1], axis=-1)
-
-    def tops(self, values: np.ndarray) -> np.ndarray:
-        """The largest over the tokens of each class (..., classes)."""
-        return np.maximum.reduceat(values, self.start[:-1], axis=-1)
+        return cls(start, key[order], law.rows["query"][of], chance, common, len(keys))
 
     def argtops(self, values: np.ndarray) -> np.ndarray:
         """The entry (classes,) of the first largest of each class; what is not a number is least."""
@@ -65,31 +52,22 @@ class Supports:
 
     def attention(self, scores: np.ndarray) -> np.ndarray:
         """c_{l|n} ~ P(l|n) exp(z_l), entry by entry."""
-        weights = self.chance * np.exp(scores - self.tops(scores)[..., self.of])
-        return weights / self.sums(weights)[..., self.of]
-
-    def features(self, attention: np.ndarray) -> np.ndarray:
-        """f_n = c_n/|c_n|_2, entry by entry."""
-        return attention / np.sqrt(self.sums(attention**2))[..., self.of]
+        return self.attend(self.chance, scores)
 
     def entropy(self, attention: np.ndarray) -> np.ndarray:
         """Entropy in nats of attention, renormalised on the distinct tokens of each class (..., classes)."""
         own = np.where(self.common, 0.0, attention)
         share = own / self.sums(own)[..., self.of]
-        return -self.sums(share * np.log(np.where(share > 0, share, 1.0)))
+        return self.sums(entr(share))
 
     def dense(self, values: np.ndarray) -> np.ndarray:
         """Entries as matrices (..., classes, keys), 0 where a class has no such token."""
-        out = np.zeros((*values.shape[:-1], self.classes, self.keys), values.dtype)
+        out = np.zeros((*values.shape[:-1], len(self), self.keys), values.dtype)
         out[..., self.of, self.key] = values
         return out
 
 
 # Observables of a scan-and-snap run: class attention c_n, its speed, common mass, entropy on distinct tokens.
-
-
-CORNERS = 20
-"""Corners per decade of time of the polygon along which the way of attention is measured: sides of 12 % of the time."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +113,7 @@ class ClassAttention:
     @property
     def attention(self) -> np.ndarray:
         """c_{l|n} as matrices (frames, classes, keys), made when asked for: they are large where there are many classes."""
-        size = (len(self.c), self.supports.classes, self.supports.keys)
+        size = (len(self.c), len(self.supports), self.supports.keys)
         require_memory("attention of all classes on all tokens", "read `c`, which has the tokens of each class only", *size)
         return self.supports.dense(self.c)
 
@@ -196,7 +174,7 @@ class ClassAttention:
     def path(self) -> np.ndarray:
         """Length of the way that attention has gone, mean over classes (frames,), as a share of all attention.
 
-        It is measured along a polygon with `CORNERS` corners per decade of time, so that the jitter of single steps is no way.
+        It is measured along a polygon with few corners per decade of time, so that the jitter of single steps is no way.
         """
         corners = _corners(self.time)
         sides = self.mean(self.supports.sums(np.abs(np.diff(self.c[corners], axis=0)))) / 2
@@ -209,9 +187,9 @@ class ClassAttention:
         path ~ t^q with q = ln(path(t) / path(t/3)) / ln 3, so the share is 10^-q. The way grows ever more slowly after the
         transition, so the true share is larger.
         """
-        before = np.interp(self.time / 3, self.time, self.path)
+        before = np.interp(self.time / LIMITS.longer, self.time, self.path)
         shares = before / np.where(self.path > 0, self.path, 1.0)
-        return shares ** (np.log(10) / np.log(3))
+        return shares ** (np.log(10) / np.log(LIMITS.longer))
 
     @cached_property
     def entropy(self) -> np.ndarray:
@@ -223,7 +201,7 @@ def _corners(time: np.ndarray) -> np.ndarray:
     """Frames about equally spaced in the logarithm of time, with the first and the last."""
     if len(time) < 3:
         return np.arange(len(time))
-    wanted = np.geomspace(time[1], time[-1], max(2, int(CORNERS * np.log10(time[-1] / time[1]))))
+    wanted = np.geomspace(time[1], time[-1], max(2, int(LIMITS.corners * np.log10(time[-1] / time[1]))))
     return np.unique([0, *np.searchsorted(time, wanted * (1 - 1e-12)), len(time) - 1])
 
 
@@ -252,42 +230,38 @@ def class_attention(run: Run) -> ClassAttention:
             reader.see(run.at(frame))
         return reader.readout
 
-    frames = ((time, run.at(frame)) for frame, time in enumerate(run.time))
-    return follow(law, run.spec["dynamics"], run.clock, frames, readout)
+    return follow(run, ((time, run.at(frame)) for frame, time in enumerate(run.time)), readout)
 
 
-def follow(
-    law: Pairing, dynamics: Spec, clock: str, frames: Iterable[tuple[float, Params]], read: Callable[[], Readout]
-) -> ClassAttention:
-    """Class attention along frames, each a time and its parameters, of which nothing else is kept.
+def follow(run: Run, frames: Iterable[tuple[float, Params]], read: Callable[[], Readout]) -> ClassAttention:
+    """Class attention along frames of a run or of one like it, each a time and its parameters, of which nothing else is kept.
 
     The velocity of a flow is its right-hand side. Momentum and Adam do not move along the current gradient, so that of a
     descent is the difference of its frames.
     """
-    supports, flow = Supports.of_law(law), None
+    law: Any = law_of(run)
+    dynamics = run.spec["dynamics"]
+    supports, is_flow = Supports.of_law(law), dynamics["type"] == "GradientFlow"
+    layout = Layout.of(law.model.init())
+    rates = {name: dynamics["rates"].get(name, 1.0) for name in layout.names}
+    right_hand_side, velocity = law.flat(layout, rates) if is_flow else None, np.empty(layout.size)
     times, z, dz, farthest, fastest, first = [], [], [], [], [], None
     for time, params in frames:
         first = np.array(params["Z"]) if first is None else first
-        if not times and dynamics["type"] == "GradientFlow":
-            field: Any = law if isinstance(law, Field) else law.field()  # pyright: ignore[reportAttributeAccessIssue]
-            layout = Layout.of(params)
-            rates = {name: dynamics["rates"].get(name, 1.0) for name in layout.names}
-            flow = field.flat(layout, rates), layout, np.empty(layout.size)
         times.append(time)
         z.append(params["Z"][supports.row, supports.key])
         farthest.append(np.max(np.abs(params["Z"] - first)))
-        if flow is not None:
-            right_hand_side, layout, velocity = flow
+        if right_hand_side is not None:
             right_hand_side(layout.pack(params), velocity)
             moved = layout.unpack(velocity)["Z"]
             dz.append(moved[supports.row, supports.key])
             fastest.append(np.max(np.abs(moved)))
     at, scores = np.array(times, dtype=float), np.array(z)
-    if flow is None:
+    if not is_flow:
         dz = np.gradient(scores, at, axis=0) if len(at) > 1 else np.zeros_like(scores)
     return ClassAttention(
         time=at,
-        clock=clock,
+        clock=run.clock,
         supports=supports,
         prior=law.process.weights,
         c=supports.attention(scores),

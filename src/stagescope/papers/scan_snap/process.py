@@ -14,12 +14,10 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.memory import read_table, require_memory, require_work
+from stagescope.memory import read_table, require_work
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.processes.markov_chain import Process
 from stagescope.spec import Described, Integers, Numbers
-
-SUM_TOLERANCE = 1e-9
-"""Largest error of a sum of probabilities; the rounding of a table with 1e5 entries is smaller."""
 
 PER_TOKEN = 100
 """Numbers that are gone through in the time in which one token of a class is made and checked, about a microsecond."""
@@ -55,7 +53,7 @@ class SequenceClass(Described):
             worst = min(self.probabilities)
             raise ValueError(f"{name}: probability {worst:g} is not positive; leave out tokens that never occur")
         total = math.fsum(self.probabilities)
-        if abs(total - 1) > SUM_TOLERANCE:
+        if abs(total - 1) > LIMITS.rounding:
             raise ValueError(f"{name}: probabilities sum to {total:.12g}, not 1; divide them by their sum")
         if self.query in self.tokens:
             raise ValueError(f"{name}: the query token is also a context token; the query is masked out of the keys")
@@ -63,13 +61,35 @@ class SequenceClass(Described):
 
 
 @dataclass(frozen=True)
-class Sequences:
-    """Sampled sequences: context tokens (B, T), and class, query and target of each (B,)."""
+class Segments:
+    """Entries in one row, segment after segment: those of segment n are start[n] to start[n + 1]."""
 
-    tokens: np.ndarray
-    classes: np.ndarray
-    queries: np.ndarray
-    targets: np.ndarray
+    start: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @cached_property
+    def of(self) -> np.ndarray:
+        """The segment of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """The sum over each segment (..., segments)."""
+        return np.add.reduceat(values, self.start[:-1], axis=-1)
+
+    def tops(self, values: np.ndarray) -> np.ndarray:
+        """The largest of each segment (..., segments)."""
+        return np.maximum.reduceat(values, self.start[:-1], axis=-1)
+
+    def attend(self, counts: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """N_l exp(z_l) over its sum in each segment, entry by entry."""
+        weights = counts * np.exp(scores - self.tops(scores)[..., self.of])
+        return weights / self.sums(weights)[..., self.of]
+
+    def features(self, attention: np.ndarray) -> np.ndarray:
+        """f_n = c_n/|c_n|_2, entry by entry."""
+        return attention / np.sqrt(self.sums(attention**2))[..., self.of]
 
 
 class SequenceClasses(Process):
@@ -106,7 +126,7 @@ class SequenceClasses(Process):
         twice = [pair for pair, count in pairs.items() if count > 1]
         if twice:
             raise ValueError(f"two classes share query {twice[0][0]} and target {twice[0][1]}; merge them")
-        if self.prior and (len(self.prior) != len(self.classes) or abs(math.fsum(self.prior) - 1) > SUM_TOLERANCE):
+        if self.prior and (len(self.prior) != len(self.classes) or abs(math.fsum(self.prior) - 1) > LIMITS.rounding):
             raise ValueError(f"prior needs {len(self.classes)} entries that sum to 1, got {self.prior}")
         if any(p <= 0 for p in self.prior):
             raise ValueError(f"prior {self.prior} has an entry that is not positive; leave that class out")
@@ -206,18 +226,6 @@ class SequenceClasses(Process):
             groups[item.query, law].append(float(weight))
         return sum(-w * math.log(w / math.fsum(group)) for group in groups.values() for w in group)
 
-    def sample(self, key: np.random.Generator, batch: int, length: int) -> Sequences:
-        """Whole token sequences. Training uses only their counts, which are a sufficient statistic."""
-        require_memory("the sample", "take fewer or shorter sequences", batch, length)
-        chosen = key.choice(len(self.classes), size=batch, p=self.weights)
-        tokens = np.empty((batch, length), dtype=np.int64)
-        for n, item in enumerate(self.classes):
-            rows = np.flatnonzero(chosen == n)
-            tokens[rows] = key.choice(item.tokens, size=(len(rows), length), p=item.probabilities)
-        queries = np.array([item.query for item in self.classes])[chosen]
-        targets = np.array([item.target for item in self.classes])[chosen]
-        return Sequences(tokens, chosen, queries, targets)
-
 
 # Read sequence classes from a table: JSON or CSV.
 #
@@ -239,95 +247,88 @@ def read_classes(path: str | Path, vocab: int | None = None) -> SequenceClasses:
         7
     """
     path = Path(path)
-    try:
-        text = read_table(f"the classes in {path}", path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the classes in {path}: {error}") from None
-    if path.suffix.lower() == ".json":
-        rows, found = _from_json(path, text)
-    elif path.suffix.lower() == ".csv":
-        rows, found = _from_csv(path, text), None
-    else:
+    read = {".json": _from_json, ".csv": _from_csv}.get(path.suffix.lower())
+    if read is None:
         raise InputError(f"{path}: classes are read from .json or .csv, got {path.suffix or 'no suffix'!r}")
-    if not rows:
-        raise InputError(f"{path}: no classes given; at least one is needed")
-    return _classes(path, rows, vocab or found)
+    try:
+        rows, found = read(read_table("the table", path))
+        return _classes(rows, vocab or found)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the classes in {path}: {error}") from None
 
 
-def _from_json(path: Path, text: str) -> tuple[list[dict[str, Any]], int | None]:
+Rows = list[dict[str, Any]]
+
+
+def _from_json(text: str) -> tuple[Rows, int | None]:
     try:
         body = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+        raise InputError(f"it is not JSON: {error}") from None
     if not isinstance(body, Mapping) or not isinstance(body.get("classes"), list):
-        raise InputError(f'{path}: expected {{"classes": [...]}}')
+        raise InputError('expected {"classes": [...]}')
     vocab = body.get("vocab")
     if vocab is not None and (not isinstance(vocab, int) or vocab < 1):
-        raise InputError(f"{path}: vocab is {vocab!r}, but must be a whole number >= 1")
+        raise InputError(f"vocab is {vocab!r}, but must be a whole number >= 1")
     for number, row in enumerate(body["classes"]):
-        if not isinstance(row, Mapping) or not {"query", "target", "tokens"} <= set(row):
-            raise InputError(f"{path}: class {number} needs query, target and tokens")
-        if not isinstance(row["tokens"], Mapping):
-            raise InputError(f"{path}: tokens of class {number} must map token names to probabilities")
-    return [dict(row) for row in body["classes"]], vocab
+        if (
+            not isinstance(row, Mapping)
+            or not {"query", "target", "tokens"} <= set(row)
+            or not isinstance(row["tokens"], Mapping)
+        ):
+            raise InputError(f"class {number} needs query, target and tokens, which map names of tokens to probabilities")
+    return body["classes"], vocab
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
+    found = Counter(name for name, _ in pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is given twice in one object")
-    return found
+        raise ValueError(f"{max(found, key=found.__getitem__)!r} is given twice in one object")
+    return dict(pairs)
 
 
-def _from_csv(path: Path, text: str) -> list[dict[str, Any]]:
+def _from_csv(text: str) -> tuple[Rows, None]:
     reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
     needed = {"query", "target", "token", "probability"}
     if not needed <= set(reader.fieldnames or ()):
-        raise InputError(f"{path}: needs columns {', '.join(sorted(needed))}; found {reader.fieldnames}")
+        raise InputError(f"it needs columns {', '.join(sorted(needed))}; found {reader.fieldnames}")
     classes: dict[tuple[str, str], dict[str, Any]] = {}
     for row in reader:
-        line = f"{path}, line {reader.line_num}"
         item = classes.setdefault((row["query"], row["target"]), {"query": row["query"], "target": row["target"], "tokens": {}})
         if row["token"] in item["tokens"]:
-            raise InputError(f"{line}: token {row['token']!r} is listed twice for this class")
+            raise InputError(f"line {reader.line_num}: token {row['token']!r} is listed twice for this class")
         item["tokens"][row["token"]] = row["probability"]
         if row.get("prior"):
             item["prior"] = row["prior"]
-    return list(classes.values())
+    return list(classes.values()), None
 
 
-def _classes(path: Path, rows: list[dict[str, Any]], vocab: int | None) -> SequenceClasses:
-    names: dict[str, int] = {}
-    for part in (lambda r: r["tokens"], lambda r: [r["query"]], lambda r: [r["target"]]):
-        for row in rows:
-            for name in part(row):
-                names.setdefault(str(name), len(names))
-    items, prior = [], []
+def _classes(rows: Rows, vocab: int | None) -> SequenceClasses:
+    listed = [
+        *(token for row in rows for token in row["tokens"]),
+        *(row["query"] for row in rows),
+        *(row["target"] for row in rows),
+    ]
+    names = {name: token for token, name in enumerate(dict.fromkeys(map(str, listed)))}
+    items = []
     for row in rows:
-        laws = {name: _number(path, name, value) for name, value in row["tokens"].items()}
-        tokens = tuple(names[str(name)] for name in laws)
-        item = {"query": names[str(row["query"])], "target": names[str(row["target"])]}
+        tokens = {names[str(name)]: _number(name, value) for name, value in row["tokens"].items()}
+        query, target = names[str(row["query"])], names[str(row["target"])]
         try:
-            items.append(SequenceClass(**item, tokens=tokens, probabilities=tuple(laws.values())))
+            items.append(SequenceClass(query=query, target=target, tokens=tuple(tokens), probabilities=tuple(tokens.values())))
         except InputError as error:
-            raise InputError(f"{path}, query {row['query']!r}, target {row['target']!r}: {error}") from None
-        if "prior" in row:
-            prior.append(_number(path, "prior", row["prior"]))
+            raise InputError(f"query {row['query']!r}, target {row['target']!r}: {error}") from None
+    prior = tuple(_number("prior", row["prior"]) for row in rows if "prior" in row)
     if prior and len(prior) != len(items):
-        raise InputError(f"{path}: {len(prior)} of {len(items)} classes have a prior; give all or none")
+        raise InputError(f"{len(prior)} of {len(items)} classes have a prior; give all or none")
     size = vocab or len(names)
     if size < len(names):
-        raise InputError(f"{path}: vocab {size} is smaller than the {len(names)} tokens in use")
-    try:
-        return SequenceClasses(vocab=size, classes=tuple(items), prior=tuple(prior), labels=tuple(names))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"vocab {size} is smaller than the {len(names)} tokens in use")
+    return SequenceClasses(vocab=size, classes=tuple(items), prior=prior, labels=tuple(names))
 
 
-def _number(path: Path, name: str, value: Any) -> float:
+def _number(name: Any, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{path}: probability of {name!r} is {value!r}, not a number") from None
+        raise InputError(f"probability of {name!r} is {value!r}, not a number") from None

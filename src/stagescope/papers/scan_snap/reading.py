@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
@@ -12,7 +11,8 @@ from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import frames
 from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
 from stagescope.papers.reading import Reading
-from stagescope.papers.scan_snap.evidence import LIMITS, REPLICAS, Evidence
+from stagescope.papers.scan_snap.evidence import Evidence
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, Reader, class_attention, follow, law_of
 from stagescope.papers.scan_snap.stages import Averages, detect
@@ -21,39 +21,24 @@ from stagescope.readings.replay import Replay
 from stagescope.runs.run import Run
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """How densely a run must be recorded for its events; a coarser run is replayed with more frames."""
-
-    move: float = 0.02  # largest motion of attention, |c - c'|_1, between two frames
-    speed: float = 0.05  # largest change of the attention speed between two frames, relative to its peak
-    most_steps: int = 3000  # a descent up to this long is replayed at every step, a longer one at so many steps
-    replica: int = 120  # frames of a replica: 2 % of the time apart at most where it is read, less than its noise
-    per_decade: int = 400  # frames for each factor of ten in time of a replayed flow
-
-
-RESOLUTION = Resolution()
-
-
 def denser_record(run: Run, curves: ClassAttention) -> Record | None:
     """The frames of a run that is recorded too coarsely for its events; None where it is not."""
     moved = curves.mean(curves.supports.sums(np.abs(np.diff(curves.c, axis=0))))
     speed = curves.mean(curves.speed)
     changed = np.abs(np.diff(speed)) / (speed.max() or 1.0)
-    fine = np.max(moved, initial=0) < RESOLUTION.move and np.max(changed, initial=0) < RESOLUTION.speed
+    fine = np.max(moved, initial=0) < LIMITS.move and np.max(changed, initial=0) < LIMITS.speed
     if fine or run.frames < 2:
         return None
     if run.clock == "t" and "step" not in run.series:
         return natural_grid(run)
-    return None if np.all(np.diff(run.step) == 1) else _steps_record(run, RESOLUTION.most_steps)
+    return None if np.all(np.diff(run.step) == 1) else _steps_record(run, LIMITS.most_steps)
 
 
 def replayed_attention(law: Replay, record: Record) -> ClassAttention:
     """Class attention of a replay at the frames of a record; those of the run in between are compared, and not read."""
     run = law.run
     wanted = record.steps(int(run.step[-1])) if "step" in run.series else record.times(float(run.t[-1]))
-    objective = law_of(run)
-    kept, reader = frozenset(wanted.tolist()), Reader(objective)
+    reader, kept = Reader(law_of(run)), frozenset(wanted.tolist())
 
     def read_frames() -> Iterator[tuple[float, Params]]:
         for clock, params in law.frames(wanted):
@@ -61,7 +46,7 @@ def replayed_attention(law: Replay, record: Record) -> ClassAttention:
                 reader.see(params)
                 yield clock[run.clock], params
 
-    return follow(objective, run.spec["dynamics"], run.clock, read_frames(), lambda: reader.readout)
+    return follow(run, read_frames(), lambda: reader.readout)
 
 
 def _steps_record(run: Run, most: int) -> Record:
@@ -74,7 +59,7 @@ def natural_grid(run: Run) -> LogSpaced:
     last = float(run.t[-1])
     rates = [rate for rate in (1.0, *run.spec["dynamics"]["rates"].values()) if rate > 0]
     first = min(1e-4 * last, 1e-3 / max(rates))
-    return LogSpaced(frames=max(100, int(RESOLUTION.per_decade * np.log10(last / first))), first=first)
+    return LogSpaced(frames=max(100, int(LIMITS.per_decade * np.log10(last / first))), first=first)
 
 
 def _not_read() -> NoReturn:
@@ -84,7 +69,7 @@ def _not_read() -> NoReturn:
 class ScanSnapReading(Reading):
     """Class attention at a fine resolution, its stages, and the companion runs that the claims need.
 
-    A descent on sampled batches is made `REPLICAS` times more, on other batches: the spread is the noise of its events and
+    A descent on sampled batches is made several times more, on other batches: the spread is the noise of its events and
     scores. This costs as much as that many runs, and is done when stages or claims are asked for.
     """
 
@@ -101,7 +86,7 @@ class ScanSnapReading(Reading):
         process, keys = self.law.process, self.law.model.keys
         return detect(
             Averages.of(curves),
-            moves=bool(np.max(curves.farthest) > LIMITS.motion),
+            moves=bool(np.max(curves.farthest) > LIMITS.rounding),
             winners=[process.label(keys[column]) for column in curves.supports.key[curves.winners]],
             clock=run.clock,
             status=run.status,
@@ -113,7 +98,7 @@ class ScanSnapReading(Reading):
         """Class attention of the same descent on other batches; none for a run without batches or that did not reach its end."""
         if not isinstance(self.law, PairwiseSampled) or not self.run.done or self.run.frames < 2:
             return []
-        return [self.companion(self.replica, number) for number in range(REPLICAS)]
+        return [self.companion(self.replica, number) for number in range(LIMITS.replicas)]
 
     def replica(self, number: int) -> ClassAttention:
         """The same steps on other batches, without their decoder. A random start is drawn anew: seeds differ in it too."""
@@ -122,10 +107,10 @@ class ScanSnapReading(Reading):
         scale = (run.config or {}).get("init_scale", 0.0)
         start = law.model.init(seed, scale) if scale else run.at(0)
         dynamics = self.dynamics.shortened(int(run.step[-1]))
-        record, layout = _steps_record(run, RESOLUTION.replica), Layout.of(start)
+        record, layout = _steps_record(run, LIMITS.replica), Layout.of(start)
         steps = frames(law.model_copy(update={"seed": seed}), start, dynamics, record=record)
         unpacked = ((clock[run.clock], layout.unpack(vector)) for clock, vector in steps)
-        return follow(law, run.spec["dynamics"], run.clock, unpacked, _not_read)
+        return follow(run, unpacked, _not_read)
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -119,14 +119,14 @@ def _exp_rows(x, total):
 
 @njit(cache=True)
 def _shifted(counts, scores, support, f):
-    """f = N exp(z - max of z over tokens present); returns its squared norm."""
-    top = -np.inf
+    """f = N exp(z - max of z over tokens present), where the class's strongest token is absent; returns its squared norm."""
+    number = f.dtype.type
+    top, norm = number(-np.inf), number(0.0)
     for i in range(support.size):
         if counts[i] > 0:
             top = max(top, scores[support[i]])
-    norm = 0.0
     for i in range(support.size):
-        f[i] = counts[i] * np.exp(scores[support[i]] - top) if counts[i] > 0 else 0.0
+        f[i] = number(counts[i]) * np.exp(scores[support[i]] - top) if counts[i] > 0 else number(0.0)
         norm += f[i] * f[i]
     return norm
 
@@ -163,7 +163,7 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
             for i in range(width):
                 f[b, i] = counts[row + b, i] * own[i]
                 norm += f[b, i] * f[b, i]
-            if norm < 1e-200:  # the class's strongest token is absent: shift by the strongest one present
+            if norm < 1e-200:
                 norm = _shifted(counts[row + b], scores, support, f[b])
             norm = 1.0 / np.sqrt(norm)
             for i in range(width):
@@ -213,10 +213,7 @@ def heavy_ball(y, z, my, mz, first, steps, seed, length, batch, tables, layout, 
     start, upper, guide, class_upper, class_guide = tables
     key, query, target = layout
     sizes = np.empty(start.size - 1, np.int64)
-    widest = 0
-    for n in range(sizes.size):
-        widest = max(widest, start[n + 1] - start[n])
-    counts = np.empty((batch, widest), np.int32)
+    counts = np.empty((batch, (start[1:] - start[:-1]).max()), np.int32)
     for k in range(steps):
         draw_counts(seed, first + k, length, start, upper, guide, class_upper, class_guide, sizes, counts)
         accumulate(y, z, my, mz, sizes, counts, start, key, query, target)
@@ -257,24 +254,10 @@ def _features(counts, at, many, scores, support, own, f):
             store(f, b * width + i, here)
         norm = total(squares)
         if norm < np.float32(1e-30):
-            norm = _shifted_single(counts[at + b], scores, support, f[b])
+            norm = _shifted(counts[at + b], scores, support, f[b])
         scale = spread(np.float32(1.0) / np.sqrt(norm))
         for i in range(b * width, (b + 1) * width, LANES):
             store(f, i, times(load(f, i), scale))
-
-
-@njit(cache=True)
-def _shifted_single(counts, scores, support, f):
-    """f = N exp(z - max of z over tokens present), where the class's strongest token is absent; returns its squared norm."""
-    top = np.float32(-np.inf)
-    for i in range(support.size):
-        if counts[i] > 0:
-            top = max(top, scores[support[i]])
-    norm = np.float32(0.0)
-    for i in range(support.size):
-        f[i] = np.float32(counts[i]) * np.exp(scores[support[i]] - top) if counts[i] > 0 else np.float32(0.0)
-        norm += f[i] * f[i]
-    return norm
 
 
 @njit(cache=True)
@@ -425,10 +408,7 @@ def heavy_ball_single(y, z, my, mz, outputs, first, steps, seed, length, batch, 
     start, upper, guide, class_upper, class_guide = tables
     key, query, target = layout
     sizes = np.empty(start.size - 1, np.int64)
-    widest = 0
-    for n in range(sizes.size):
-        widest = max(widest, start[n + 1] - start[n])
-    width, size = -(-widest // LANES) * LANES, np.float32(np.inf)
+    width, size = -(-(start[1:] - start[:-1]).max() // LANES) * LANES, np.float32(np.inf)
     counts, work = np.empty((batch, width), np.int32), workspace(batch, width, y.shape[1], outputs)
     for k in range(steps):
         draw_counts(seed, first + k, length, start, upper, guide, class_upper, class_guide, sizes, counts)

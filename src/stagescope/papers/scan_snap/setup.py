@@ -10,7 +10,7 @@ from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwisePopu
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import Supports, law_of
 from stagescope.papers.scan_snap.process import SequenceClasses, read_classes
-from stagescope.papers.scan_snap.study import GENERATOR, MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS, ScanSnapOptions, check_use
+from stagescope.papers.scan_snap.study import GENERATOR, MEDIUM_CELLS, MEDIUM_LAST, SEEDS, ScanSnapOptions, check_use
 from stagescope.papers.setup import make_dynamics, make_record
 from stagescope.papers.study import Setup, final_loss
 from stagescope.runs.run import Run
@@ -68,9 +68,7 @@ def _attention(law: Pairing, z: np.ndarray) -> dict[str, float]:
 
 def many_numbers(options: Sequence[ScanSnapOptions], seeds: Sequence[int]) -> list[dict[str, float] | None]:
     """Numbers of sampled heavy-ball runs, one kernel call per problem; None for all other runs and for runs that diverged."""
-    may_differ: dict[str, None] = dict.fromkeys(
-        ("rate_y", "rate_z", "lr")
-    )  # runs that differ in these, or in the seed, share one call
+    may_differ = dict.fromkeys(("rate_y", "rate_z", "lr"))  # runs that differ in these, or in the seed, share one call
     groups: dict[str, list[int]] = {}
     for place, chosen in enumerate(options):
         if chosen.optimizer == "heavy-ball" and chosen.length is not None:
@@ -93,9 +91,9 @@ def figure_six_options() -> list[dict[str, Any]]:
     rows = []
     for last in MEDIUM_LAST:
         scale = SequenceClasses.synthetic(last, 2, 10, 10).vocab ** -0.5
-        cells = [(z, ratio) for z in MEDIUM_Z for ratio in MEDIUM_RATIO for _ in range(SEEDS)]
         rows += [
-            {"num_last": last, "rate_z": z, "rate_y": z * ratio, "init_scale": scale, "seed": seed}
-            for seed, (z, ratio) in enumerate(cells)
+            {"num_last": last, "rate_z": z, "rate_y": z * ratio, "init_scale": scale, "seed": SEEDS * place + i}
+            for place, (z, ratio) in enumerate(MEDIUM_CELLS)
+            for i in range(SEEDS)
         ]
     return rows

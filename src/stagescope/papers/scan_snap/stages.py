@@ -9,6 +9,7 @@ snap    from here on attention is almost frozen: it has gone three quarters of t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,22 +17,9 @@ from scipy.special import stdtrit
 
 from stagescope.detect.events import crossing, peak, top
 from stagescope.detect.stage import Event, Stage, Stages
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.observables import ClassAttention
 
-
-@dataclass(frozen=True)
-class EventLevels:
-    """Levels at which the events happen."""
-
-    onset_loss: float = 0.02  # share of their first attention that common tokens have lost at `onset`
-    winner_ratio: float = 1.25  # attention of the strongest distinct token over that of the strongest common one at `winner`
-    slow_speed: float = 0.10  # speed over its peak at `slow`; these three are those of the independent implementation
-    snap_behind: float = 0.75  # share of the way to ten times this time that attention has gone at `snap`: well over half
-    material: float = 0.01  # share of attention that must have moved at `snap`: a map of attention with 1 % steps shows it
-    solver: float = 1e-6  # error of a curve of a flow, relative to its largest value; trajectories agree to 3e-7
-
-
-LEVELS = EventLevels()
 NAMES = ("onset", "winner", "peak", "slow", "snap")
 
 
@@ -84,14 +72,14 @@ def find(curves: Averages, moves: bool = True) -> dict[str, Event]:
     events: dict[str, Event] = {name: Event.missing() for name in NAMES}
     time, mass = curves.time, curves.common_mass
     if mass[0] > 0:
-        level, error = (1 - LEVELS.onset_loss) * mass[0], LEVELS.solver * mass[0]
+        level, error = (1 - LIMITS.onset_loss) * mass[0], LIMITS.solver * mass[0]
         events["onset"] = crossing(time, mass, level, rising=False, error=error, how="loss of common mass")
-        lead = curves.top_distinct - LEVELS.winner_ratio * curves.top_common
-        events["winner"] = crossing(time, lead, 0.0, rising=True, error=LEVELS.solver, how="lead of the strongest token")
+        lead = curves.top_distinct - LIMITS.winner_ratio * curves.top_common
+        events["winner"] = crossing(time, lead, 0.0, rising=True, error=LIMITS.solver, how="lead of the strongest token")
     highest = peak(time, curves.speed) if moves else None
     if highest is None:
         return events
-    slow, error = LEVELS.slow_speed * highest[1], LEVELS.solver * highest[1]
+    slow, error = LIMITS.slow_speed * highest[1], LIMITS.solver * highest[1]
     events["peak"] = top(time, curves.speed, error=error, how="largest speed")
     after = float(max(highest[0], time[int(np.argmax(curves.speed))]))
     events["slow"] = crossing(time, curves.speed, slow, rising=False, error=error, after=after, how="speed over its peak")
@@ -102,13 +90,13 @@ def find(curves: Averages, moves: bool = True) -> dict[str, Event]:
 def _snap(curves: Averages, after: float) -> Event:
     """From when on to the end most of the way lies behind, if attention has moved materially since the start."""
     time, how = curves.time, "share of the way that lies behind"
-    frozen = (curves.behind >= LEVELS.snap_behind) & (curves.moved >= LEVELS.material) & (time >= after)
+    frozen = (curves.behind >= LIMITS.snap_behind) & (curves.moved >= LIMITS.material) & (time >= after)
     if not frozen[-1]:
         return Event.missing(how=how)
     moving = np.flatnonzero(~frozen)
     begin = float(time[moving[-1]]) if moving.size else after
-    level = LEVELS.snap_behind
-    return crossing(time, curves.behind, level, rising=True, error=LEVELS.solver, after=max(begin, after), how=how)
+    level = LIMITS.snap_behind
+    return crossing(time, curves.behind, level, rising=True, error=LIMITS.solver, after=max(begin, after), how=how)
 
 
 def _spread(event: Event, others: Sequence[Event], time: np.ndarray) -> Event:
@@ -140,7 +128,7 @@ def _why(name: str, event: Event, curves: Averages, moves: bool, clock: str) -> 
         return f"attention was still accelerating {end}"
     if name == "slow":
         return f"the attention speed fell to {curves.speed[-1] / curves.speed.max():.1%} of its peak {end}"
-    if curves.moved[-1] < LEVELS.material:
+    if curves.moved[-1] < LIMITS.material:
         return f"only {curves.moved[-1]:.2g} of all attention has moved {end}"
     return f"attention has gone {curves.behind[-1]:.1%} of the way to ten times this time {end}"
 
@@ -149,13 +137,9 @@ def _stages(
     events: Mapping[str, Event], curves: Averages, winners: Sequence[str], at_end: Mapping[str, Any]
 ) -> tuple[Stage, ...]:
     """Uniform until onset or peak, whichever is first; scan until the snap; then snapped. `at_end` are facts of the last one."""
-    time, common = curves.time, curves.common_mass
+    time = curves.time
     first, end = float(time[0]), float(time[-1])
-
-    def stage(name: str, start: float, stop: float | None, more: str = "", **facts: Any) -> Stage:
-        before, after = (float(mass) for mass in np.interp((start, end if stop is None else stop), time, common))
-        facts = {"common_mass_start": before, "common_mass_stop": after, **facts, **(at_end if stop is None else {})}
-        return Stage(name, start, stop, f"common mass {before:.3f} -> {after:.3f}{more}", facts=facts)
+    stage = partial(stage_of, time, {"common mass": curves.common_mass}, at_end)
 
     seen = [first if at.state == "at the start" else at.time for at in (events["onset"], events["peak"])]
     begun = [when for when in seen if when is not None]
@@ -174,4 +158,29 @@ def _stages(
         named = list(winners[:3])
         listed = ", ".join([*named, "..."] if len(winners) > len(named) else named)
         found.append(stage("snapped", snap, None, f"; strongest tokens {listed}", winners=named, classes=len(winners)))
-    return tuple(item for item in found if item.stop is None or item.stop > item.start)
+    return lasting(found)
+
+
+def stage_of(
+    time: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    at_end: Mapping[str, Any],
+    name: str,
+    start: float,
+    stop: float | None,
+    more: str = "",
+    **facts: Any,
+) -> Stage:
+    """A stage with what the curves are where it begins and where it ends; `at_end` are facts of the one without an end."""
+    said, ends = [], {}
+    for what, curve in curves.items():
+        before, after = map(float, np.interp((start, time[-1] if stop is None else stop), time, curve))
+        said.append(f"{what} {before:.3f} -> {after:.3f}")
+        key = what.replace(" ", "_")
+        ends |= {f"{key}_start": before, f"{key}_stop": after}
+    return Stage(name, start, stop, ", ".join(said) + more, facts={**ends, **facts, **(at_end if stop is None else {})})
+
+
+def lasting(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Without those that end where they begin."""
+    return tuple(stage for stage in stages if stage.stop is None or stage.stop > stage.start)

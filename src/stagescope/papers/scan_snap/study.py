@@ -1,6 +1,7 @@
 """Scan and snap (arXiv 2305.16380): attention in token-pair logits drops common tokens, then freezes."""
 
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.tags import REFERENCE, TAGS
 from stagescope.papers.scan_snap.text.study import STUDY as TEXT
 from stagescope.papers.study import NamedSweep, Study
@@ -75,6 +77,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 SEEDS = 10
 MEDIUM_LAST, MEDIUM_Z, MEDIUM_RATIO = (1, 3, 5, 10), (0.5, 1, 2, 3), (1, 2, 5, 10)
 """Figure 6: query tokens, eta_Z and eta_Y/eta_Z; ten runs of each."""
+MEDIUM_CELLS = tuple(product(MEDIUM_Z, MEDIUM_RATIO))
 
 
 GENERATOR = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique", "common_p", "umin", "umax")
@@ -107,7 +110,7 @@ PLAY = Playable(
         _log("vocab", 10, 5000, whole=True, more=True),
     ),
     fixed={"classes": None, "decoder": "gradient", "columns": "merged", "init_scale": 0.0, "optimizer": "flow", "length": None},
-    constants=lambda: {"onset_loss": parts.LEVELS.onset_loss, "winner_ratio": parts.LEVELS.winner_ratio},
+    constants=lambda: {"onset_loss": LIMITS.onset_loss, "winner_ratio": LIMITS.winner_ratio},
 )
 STUDY = Study(
     name="scan-snap",

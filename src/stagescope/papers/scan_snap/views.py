@@ -15,6 +15,7 @@ from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, matrix, norms_view, speed_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import (
+    LARGEST_TABLE,
     Curve,
     Explained,
     Level,
@@ -29,8 +30,6 @@ from stagescope.views.view import (
     plain,
 )
 
-CLASSES = 4
-"""Classes whose strongest tokens are named."""
 WIDEST = 1200
 """Rows and columns of the decoder that are drawn."""
 
@@ -108,7 +107,7 @@ class _Page:
         """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
         found, named, faint = self.curves, [], []
         on, last = found.supports, np.nan_to_num(found.c[-1])
-        for n, name in enumerate(self.classes[:CLASSES]):
+        for n, name in enumerate(self.classes[: NAMED // 2]):
             entries = np.arange(on.start[n], on.start[n + 1])
             own = sorted(entries[~on.common[entries]].tolist(), key=lambda entry: -last[entry])
             for place, entry in enumerate(own):
@@ -118,7 +117,7 @@ class _Page:
             faint += [Curve(f"common {self.keys[on.key[e]]}", found.c[:, e], f"class {name}", faint=True) for e in shared]
         made = [*named, *faint][:MOST]
         about = "Attention of each class on its tokens. The two distinct tokens that end strongest are named."
-        more = left_out(len(self.classes), CLASSES, "classes") + left_out(len(named) + len(faint))
+        more = left_out(len(self.classes), NAMED // 2, "classes") + left_out(len(named) + len(faint))
         return curves("tokens", "Attention token by token", about + more, "attention", made, frames=self.frames)
 
     def scores(self) -> View:
@@ -216,8 +215,6 @@ def _decoder(run: Run, page: _Page) -> View:
 # A run of scan and snap in words: its classes, its model, and what happens in each stage.
 
 
-LARGEST_TABLE = 12
-"""Classes and tokens up to which the laws of the classes are a small table."""
 GLOSSARY = {
     "common token": "A token that occurs in the contexts of several classes: it does not tell which one.",
     "distinct token": "A token that occurs in the contexts of one class only: it tells which one.",
@@ -245,7 +242,7 @@ def explain_run(reading: ScanSnapReading) -> Explained:
 
 def _table(process: SequenceClasses) -> SmallTable | None:
     keys = process.keys
-    if len(process.classes) > LARGEST_TABLE or len(keys) > LARGEST_TABLE:
+    if max(len(process.classes), len(keys)) > LARGEST_TABLE:
         return None
     rows = tuple(f"{each.query} → {each.target}" for each in process.classes)
     values = np.asarray(process.table(keys))

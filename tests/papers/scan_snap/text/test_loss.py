@@ -36,7 +36,7 @@ def test_one_window_by_hand(process):
     loss = PairwiseWindows(model=on_windows(process), process=process)
     params, windows = somewhere(loss), process.part("train")
     counts = np.zeros((len(windows), len(process.keys)))
-    counts[windows.row, windows.key] = windows.count
+    counts[windows.of, windows.key] = windows.count
     logits = features(params["Z"][0], counts) @ params["Y"]
     total = np.exp(logits) @ loss.model.multiplicity
     own = logits[np.arange(len(windows)), windows.target]

@@ -5,7 +5,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.errors import InputError
-from stagescope.papers.scan_snap.text.process import RULES, TopicWindows, choose_nexts, divergence, topic_windows
+from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.text.process import TopicWindows, choose_nexts, divergence, topic_windows
 from tests.planted import COMMON, NEXTS, PURE, own_words, planted_text
 
 
@@ -29,7 +30,7 @@ def windows_by_hand(process, held):
         if token != query or i < process.window or i + 1 >= len(stream) or stream[i + 1] not in targets:
             continue
         cut = {j * process.stretches // len(stream) for j in range(i - process.window, i + 2)}
-        if len(cut) > 1 or (cut.pop() % RULES.held_every == RULES.held_every - 1) != held:
+        if len(cut) > 1 or (cut.pop() % LIMITS.held_every == LIMITS.held_every - 1) != held:
             continue
         inside = [t for t in stream[i - process.window : i] if t in keys]
         if inside:

@@ -15,25 +15,12 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED
 from stagescope.papers.scan_snap.evidence import ADAM
-from stagescope.papers.scan_snap.text.observables import INTERVAL, TextAttention, TopicAttention, on_held_out
-from stagescope.papers.scan_snap.text.stages import FROZEN, SNAP, after_prior, peak_of
+from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention, on_held_out
+from stagescope.papers.scan_snap.text.stages import after_prior, last_tenth, peak_of
 from stagescope.params import key
 from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
-
-LATE = SNAP.late
-"""The end of a run is its last tenth."""
-LEARNED = 0.05
-"""Least share by which a held-out loss must be below the entropy of the words: heads also move on words in random order, where
-this share is 0."""
-
-
-DRAWS = 499
-"""Random orders: one in a hundred is then five of them."""
-STRATUM = 8
-"""Types of about equal frequency among which scores are permuted: fewer leave scores near their own place."""
-FRAMES = 60
-"""Frames at which the held-out loss is looked at; the best of them counts, also of permuted words."""
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
@@ -81,9 +68,11 @@ class TextEvidence(Evidence):
                 return None
             return f"the best held-out loss is {-gain:+.3f} nats from that of the prior: what was learned is of no use there"
         gain = 1 - self.curves.held_loss / self.curves.prior_loss
-        if gain >= LEARNED:
+        if gain >= LIMITS.small:
             return None
-        return f"the held-out loss is {gain:+.1%} below the entropy of the words, not {LEARNED:.0%}: no context is used there"
+        return (
+            f"the held-out loss is {gain:+.1%} below the entropy of the words, not {LIMITS.small:.0%}: no context is used there"
+        )
 
 
 def held_out_gain(run: Run, topics: TopicAttention) -> tuple[float, np.ndarray]:
@@ -94,7 +83,7 @@ def held_out_gain(run: Run, topics: TopicAttention) -> tuple[float, np.ndarray]:
     """
     law, process = topics.law, topics.process
     target, judge = process.part("held-out").target, on_held_out(law)
-    frames = np.unique(np.linspace(0, run.frames - 1, min(FRAMES, run.frames)).astype(int))
+    frames = np.unique(np.linspace(0, run.frames - 1, min(LIMITS.frames, run.frames)).astype(int))
     logs = np.array([judge.log_laws(run.at(int(i)))[:, law.columns] for i in frames])  # (frames, windows, classes)
     logs = logs - np.log(process.prior)
     rows = np.arange(len(target))
@@ -102,7 +91,7 @@ def held_out_gain(run: Run, topics: TopicAttention) -> tuple[float, np.ndarray]:
     def best(words: np.ndarray) -> float:
         return float(logs[:, rows, words].mean(axis=1).max())
 
-    return best(target), np.array([best(key(0, "next words", i).permutation(target)) for i in range(DRAWS)])
+    return best(target), np.array([best(key(0, "next words", i).permutation(target)) for i in range(LIMITS.draws)])
 
 
 def partial_ranks(topics: TopicAttention) -> tuple[float, np.ndarray]:
@@ -113,8 +102,8 @@ def partial_ranks(topics: TopicAttention) -> tuple[float, np.ndarray]:
     process, growth, known = topics.process, topics.growth, topics.process.known
     share, distinct = process.held_share[known], process.held_distinctness[known]
     order = known[np.argsort(share, kind="stable")]
-    strata, chance = np.array_split(order, max(1, len(order) // STRATUM)), []
-    for i in range(DRAWS):
+    strata, chance = np.array_split(order, max(1, len(order) // LIMITS.stratum)), []
+    for i in range(LIMITS.draws):
         draw, places = key(0, "types", i), np.arange(len(growth))
         for stratum in strata:
             places[stratum] = draw.permutation(stratum)
@@ -125,21 +114,19 @@ def partial_ranks(topics: TopicAttention) -> tuple[float, np.ndarray]:
 def late_motion(curves: TextAttention) -> float | None:
     """Mean total variation between checkpoints in the last tenth of a run; None if there are too few checkpoints."""
     moved = curves.motion.variation
-    return float(np.mean(moved[-(len(moved) // LATE) :])) if len(moved) >= LATE else None
+    return float(np.mean(last_tenth(moved))) if len(moved) >= LIMITS.late else None
 
 
 def late_entropy(curves: TextAttention) -> float:
     """Mean entropy of attention over the last tenth of the frames; at a constant rate it changes from frame to frame."""
-    return float(np.mean(curves.entropy[-max(1, len(curves.entropy) // LATE) :]))
+    return float(np.mean(last_tenth(curves.entropy)))
 
 
 def entropy_error(curves: TextAttention) -> float:
     """The 95 % half-width of the entropy from frame to frame at the end; at least three frames are looked at."""
-    return TWO_SIDED * float(np.std(curves.entropy[-max(3, len(curves.entropy) // LATE) :], ddof=1))
+    return TWO_SIDED * float(np.std(last_tenth(curves.entropy, 3), ddof=1))
 
 
-LEAST_TYPES = 30
-"""With fewer types the standard error of a rank correlation is 0.2 or more."""
 _FULL = not_applicable("the claim is about the full transformer (--model transformer)")
 
 
@@ -148,10 +135,10 @@ def _topical(evidence: TextEvidence) -> Regime:
     if evidence.topics is None:
         return not_applicable("the claim is about topical classes (--model topics)")
     process, types = evidence.topics.process, len(evidence.topics.process.known)
-    few = f"{types} types are in {process.least} or more held-out windows; {LEAST_TYPES} are needed: lower --least"
+    few = f"{types} types are in {process.least} or more held-out windows; {LIMITS.types} are needed: lower --least"
     return regime_of(
         (not evidence.is_adam, ADAM.sentence),
-        (types >= LEAST_TYPES, few),
+        (types >= LIMITS.types, few),
         holds=f"{len(process.nexts)} topical classes, {types} types in held-out windows, gradient steps",
     )
 
@@ -162,9 +149,9 @@ def _fewer_windows(evidence: TextEvidence) -> Mapping[str, Any] | None:
         return None
     process = evidence.topics.process
     counts = np.sort(process.held_share * len(process.part("held-out")))[::-1]
-    if len(counts) < LEAST_TYPES or counts[LEAST_TYPES - 1] < 2:
+    if len(counts) < LIMITS.types or counts[LIMITS.types - 1] < 2:
         return None
-    return {"least": min(process.least, int(counts[LEAST_TYPES - 1]))}
+    return {"least": min(process.least, int(counts[LIMITS.types - 1]))}
 
 
 def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
@@ -220,21 +207,21 @@ def _freezing_regime(evidence: TextEvidence) -> Regime:
 def _freezing(evidence: TextEvidence) -> Comparison:
     """Attention must not freeze at a constant rate; at a decaying one it must, where it does not at a constant one."""
     if evidence.unlearned is not None:
-        return undecided(evidence.unlearned, FROZEN, "at least")
+        return undecided(evidence.unlearned, LIMITS.small, "at least")
     companion = evidence.companion("with_steps", {"half_life": None}) if evidence.decays else evidence.curves
     here, steady = late_motion(evidence.curves), late_motion(companion)
     if here is None or steady is None:
-        why = f"the run has fewer than {LATE} intervals of {INTERVAL} steps; take more --steps"
-        return undecided(why, FROZEN, "at least")
-    numbers = f"total variation per {INTERVAL} steps at the end is {steady:.3f} at the constant rate {evidence.rate:g}"
-    if np.max(companion.motion.variation) < FROZEN:
-        return Comparison(FROZEN, here, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")
+        why = f"the run has fewer than {LIMITS.late} intervals of {LIMITS.interval} steps; take more --steps"
+        return undecided(why, LIMITS.small, "at least")
+    numbers = f"total variation per {LIMITS.interval} steps at the end is {steady:.3f} at the constant rate {evidence.rate:g}"
+    if np.max(companion.motion.variation) < LIMITS.small:
+        return Comparison(LIMITS.small, here, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")
     if not evidence.decays:
-        state = "attention still moves" if steady >= FROZEN else "attention is frozen"
+        state = "attention still moves" if steady >= LIMITS.small else "attention is frozen"
         reason = f"{numbers}, entropy is {late_entropy(evidence.curves):.3f} nats; {state}"
-        return Comparison(FROZEN, steady, "at least", steady >= FROZEN, reason)
-    holds = here < FROZEN <= steady
-    return Comparison(FROZEN, here, "below", holds, f"{numbers} and {here:.3f} at the decaying rate")
+        return Comparison(LIMITS.small, steady, "at least", steady >= LIMITS.small, reason)
+    holds = here < LIMITS.small <= steady
+    return Comparison(LIMITS.small, here, "below", holds, f"{numbers} and {here:.3f} at the decaying rate")
 
 
 _pattern = partial(claim, kind="pattern", rules=2)

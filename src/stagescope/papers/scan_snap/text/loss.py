@@ -11,10 +11,11 @@ from pydantic import model_validator
 from stagescope.corpora.window_loss import TokenWindowLoss
 from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.memory import require_memory, require_parameters, require_work
+from stagescope.papers.scan_snap.loss import cross_entropy
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.text.process import PartName, TopicWindows, Windows
 from stagescope.params import Layout, Params, key
-from stagescope.spec import Described
+from stagescope.spec import Described, Seed
 
 
 def on_windows(process: TopicWindows) -> PairwiseAttention:
@@ -47,7 +48,7 @@ class PairwiseWindows(OfModel, Described, Objective):
     model: PairwiseAttention
     process: TopicWindows
     batch: int | None = Limits(default=256, ge=1)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
+    seed: Seed = 0
     part: PartName = "train"
 
     @model_validator(mode="after")
@@ -111,15 +112,8 @@ class PairwiseWindows(OfModel, Described, Objective):
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, window by window."""
-        from stagescope.autodiff import jax, jnp
-
-        counts = data["counts"]
-        scores = jnp.where(counts > 0, params["Z"][0][data["keys"]], -jnp.inf)
-        v = counts * jnp.exp(scores - jnp.max(scores, axis=1, keepdims=True))
-        f = v / jnp.linalg.norm(v, axis=1, keepdims=True)
-        logits = jnp.einsum("bi,bij->bj", f, params["Y"][data["keys"]])
-        own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
-        return jnp.mean(jax.scipy.special.logsumexp(logits, b=self.model.multiplicity, axis=1) - own)
+        scores = params["Z"][0][data["keys"]]
+        return cross_entropy(params["Y"], scores, **data, multiplicity=self.model.multiplicity)
 
     def _kernel(self, params: Params, rows: np.ndarray) -> Found:
         from stagescope.papers.scan_snap.kernel import window_gradient
@@ -136,10 +130,8 @@ class PairwiseWindows(OfModel, Described, Objective):
     def log_laws(self, params: Params) -> np.ndarray:
         """The logarithm of the predicted law of the outputs on every window (windows, outputs)."""
         start, keys, count, _ = self._columns
-        row, own = self.windows.row, np.asarray(params["Z"][0])[keys]
-        weights = count * np.exp(own - np.maximum.reduceat(own, start[:-1])[row])
-        weights = weights / np.sqrt(np.add.reduceat(weights**2, start[:-1]))[row]
-        logits = np.add.reduceat(weights[:, None] * np.asarray(params["Y"])[keys], start[:-1], axis=0)
+        f = self.windows.features(self.windows.attend(count, np.asarray(params["Z"][0])[keys]))
+        logits = np.add.reduceat(f[:, None] * np.asarray(params["Y"])[keys], start[:-1], axis=0)
         top = logits.max(axis=1, keepdims=True)
         return logits - top - np.log(np.exp(logits - top) @ self.model.multiplicity)[:, None]
 
@@ -286,7 +278,7 @@ class TextTransformerLoss(TokenWindowLoss):
 
     def loss(self, params: Any, data: Any) -> Any:
         cast = {name: block.astype(self.precision) for name, block in params.items()}
-        return cross_entropy(self.model, cast, data["tokens"])
+        return next_token_loss(self.model, cast, data["tokens"])
 
     @cached_property
     def _compiled(self) -> Any:
@@ -312,7 +304,7 @@ class TextTransformerLoss(TokenWindowLoss):
         return np.asarray(_attention(self.model)(cast, self.watched_tokens))  # pyright: ignore[reportArgumentType]
 
 
-def cross_entropy(model: TextTransformer, params: Any, tokens: Any) -> Any:
+def next_token_loss(model: TextTransformer, params: Any, tokens: Any) -> Any:
     """- mean log softmax(logits_t) of the token at t + 1, tokens (B, T + 1), traceable by JAX."""
     from stagescope.autodiff import jax, jnp
 
@@ -326,7 +318,7 @@ def _gradient(model: TextTransformer) -> Any:
     """Loss and gradient, compiled once for all runs of a model, whatever their rates and seeds."""
     from stagescope.autodiff import jax
 
-    return jax.jit(jax.value_and_grad(lambda params, data: cross_entropy(model, params, data["tokens"])))
+    return jax.jit(jax.value_and_grad(lambda params, data: next_token_loss(model, params, data["tokens"])))
 
 
 @lru_cache(maxsize=8)
@@ -334,7 +326,7 @@ def _flat_gradient(model: TextTransformer, layout: Layout, precision: str) -> An
     from stagescope.autodiff import jax, jnp
 
     def flat(vector: Any, data: Any) -> Any:
-        found = jax.grad(partial(cross_entropy, model))(layout.unpack(vector.astype(precision)), data["tokens"])
+        found = jax.grad(partial(next_token_loss, model))(layout.unpack(vector.astype(precision)), data["tokens"])
         return jnp.concatenate([found[name].ravel() for name in layout.names])
 
     return jax.jit(flat)

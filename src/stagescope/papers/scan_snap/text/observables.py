@@ -6,15 +6,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.papers.rebuild import rebuilt
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
-from stagescope.papers.scan_snap.text.process import TopicWindows, Windows
+from stagescope.papers.scan_snap.text.process import TopicWindows
 from stagescope.runs.run import Run
 
-INTERVAL = 50
-"""Steps between two checkpoints whose attention is compared."""
 Masses = tuple[np.ndarray, np.ndarray]
 """Held-out attention on common and on distinct types, over the frames."""
 
@@ -87,13 +87,13 @@ class TopicAttention(TextAttention):
 
 
 def checkpoints(step: np.ndarray) -> np.ndarray:
-    """Frames at multiples of INTERVAL."""
-    return np.flatnonzero(step % INTERVAL == 0)
+    """The frames whose attention is compared: those at multiples of the interval."""
+    return np.flatnonzero(step % LIMITS.interval == 0)
 
 
 def recorded_finely(run: Run) -> bool:
-    """Whether there is a frame at every multiple of INTERVAL up to the end."""
-    return len(checkpoints(run.step)) == int(run.step[-1]) // INTERVAL + 1
+    """Whether there is a frame at every multiple of the interval up to the end."""
+    return len(checkpoints(run.step)) == int(run.step[-1]) // LIMITS.interval + 1
 
 
 def text_attention(run: Run) -> TextAttention:
@@ -115,18 +115,6 @@ def text_attention(run: Run) -> TextAttention:
     return _topics(run, law) if isinstance(law, PairwiseWindows) else _transformer(run, law)
 
 
-def attend(windows: Windows, scores: np.ndarray) -> np.ndarray:
-    """v_l ~ N_l exp(z_l) of every window, entry by entry."""
-    own, first = scores[windows.key], windows.start[:-1]
-    weights = windows.count * np.exp(own - np.maximum.reduceat(own, first)[windows.row])
-    return weights / np.add.reduceat(weights, first)[windows.row]
-
-
-def _entropy(attention: np.ndarray) -> np.ndarray:
-    """- v ln v, entry by entry."""
-    return -attention * np.log(np.where(attention > 0, attention, 1.0))
-
-
 def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     process = law.process
     held = process.part("held-out")
@@ -135,9 +123,9 @@ def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     sums: list[list[float]] = []
 
     def see(attention: np.ndarray) -> None:
-        sums.append([attention[common].sum(), attention[distinct].sum(), _entropy(attention).sum()])
+        sums.append([attention[common].sum(), attention[distinct].sum(), entr(attention).sum()])
 
-    motion = _motion(run, lambda frame: attend(held, scores[frame]), len(held), see)
+    motion = _motion(run, lambda frame: held.attention(scores[frame]), len(held), see)
     means = np.array(sums).T / len(held)
     return TopicAttention(
         **_shared(run, process.prior_loss, means[2], motion),
@@ -156,7 +144,7 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     entropy: list[float] = []
 
     def see(attention: np.ndarray) -> None:
-        entropy.append(float(_entropy(attention).sum(axis=2).mean()))
+        entropy.append(float(entr(attention).sum(axis=2).mean()))
 
     motion = _motion(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows, see)
     shared = _shared(run, law.process.unigram_loss(), np.array(entropy), motion)

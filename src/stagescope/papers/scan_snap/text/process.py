@@ -6,48 +6,33 @@ from typing import Literal
 
 import numpy as np
 from pydantic import Field, model_validator
+from scipy.special import entr, rel_entr
 
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.errors import InputError
+from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.process import Segments
 from stagescope.processes.markov_chain import Process
 
-
-@dataclass(frozen=True)
-class WindowRules:
-    """Which types are common or distinct, and which windows are held out."""
-
-    common: float = 0.15  # a type is common if it is in more than this share of the windows; as in the independent numbers
-    distinct: float = 0.3  # a type is distinct if KL(next | type || next) is above this, in nats; as in the independent numbers
-    stretches: int = 40  # the text is cut into so many equal stretches
-    held_every: int = 4  # one stretch in so many is held out
-    sampled: int = 200_000  # windows used to choose next words; the standard error of a share is then below 0.12 %
-
-
-RULES = WindowRules()
 PartName = Literal["train", "held-out"]
 
 
 @dataclass(frozen=True)
-class Windows:
+class Windows(Segments):
     """Windows as counts over keys. Window i has `key` and `count` from start[i] to start[i + 1] and the class target[i]."""
 
-    start: np.ndarray
     key: np.ndarray
     count: np.ndarray
     target: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.target)
-
-    @property
-    def row(self) -> np.ndarray:
-        """The window of each entry."""
-        return np.repeat(np.arange(len(self)), np.diff(self.start))
+    def attention(self, scores: np.ndarray) -> np.ndarray:
+        """v_l ~ N_l exp(z_l) of every window, entry by entry."""
+        return self.attend(self.count, scores[self.key])
 
     def inside(self, keys: int, classes: int) -> np.ndarray:
         """How many windows of each class hold each key (classes, keys)."""
-        flat = np.bincount(self.target[self.row] * keys + self.key, minlength=classes * keys)
+        flat = np.bincount(self.target[self.of] * keys + self.key, minlength=classes * keys)
         return flat.reshape(classes, keys)
 
 
@@ -76,7 +61,7 @@ class TopicWindows(Process):
     nexts: tuple[str, ...]
     window: int = Field(default=32, ge=1)
     least: int = Field(default=20, ge=1)
-    stretches: int = Field(default=RULES.stretches, ge=RULES.held_every)
+    stretches: int = Field(default=LIMITS.stretches, ge=LIMITS.held_every)
 
     @model_validator(mode="after")
     def _several(self) -> "TopicWindows":
@@ -153,12 +138,12 @@ class TopicWindows(Process):
     @cached_property
     def common(self) -> np.ndarray:
         """Which keys are common types."""
-        return self.share > RULES.common
+        return self.share > LIMITS.common
 
     @cached_property
     def distinct(self) -> np.ndarray:
         """Which keys are distinct types."""
-        return self.distinctness > RULES.distinct
+        return self.distinctness > LIMITS.distinct
 
     @cached_property
     def _inside(self) -> np.ndarray:
@@ -167,7 +152,7 @@ class TopicWindows(Process):
     @cached_property
     def prior_loss(self) -> float:
         """The least loss without the window: the entropy of the classes."""
-        return float(-np.sum(self.prior * np.log(self.prior)))
+        return float(entr(self.prior).sum())
 
     def floor(self) -> float:
         """Zero: no better bound is known for a text."""
@@ -176,9 +161,7 @@ class TopicWindows(Process):
 
 def divergence(inside: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """sum_n p_n log(p_n/prior_n) of each column of counts (K, keys), p its shares; nats."""
-    law = inside / inside.sum(axis=0)
-    ratio = np.where(law > 0, law, 1.0) / prior[:, None]
-    return np.sum(law * np.log(np.where(law > 0, ratio, 1.0)), axis=0)
+    return rel_entr(inside / inside.sum(axis=0), prior[:, None]).sum(axis=0)
 
 
 def topic_windows(
@@ -222,16 +205,16 @@ def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int
     l, which is 1 on average by chance [SnS:text-windows].
     """
     stream, token = corpus.train, corpus.token(query)
-    places = _places(stream, token, window, RULES.stretches)[0]
+    places = _places(stream, token, window, LIMITS.stretches)[0]
     if not len(places):
         where = f"in the training stretches of {corpus.source}"
         raise InputError(f"{query!r} never has {window} tokens before it {where}; take a shorter --window")
-    count = min(RULES.sampled, len(places))
+    count = min(LIMITS.sampled, len(places))
     places = places[np.arange(count) * len(places) // count]
     after = stream[places + 1]
     row, kind = _types(stream, places, window, token)
     total, windows = np.bincount(kind, minlength=corpus.size).astype(float), len(places)
-    common = total > RULES.common * windows
+    common = total > LIMITS.common * windows
     often = np.bincount(after, minlength=corpus.size)
     often[common | (np.arange(corpus.size) == token) | (np.array(corpus.words) == UNKNOWN)] = 0
     ranked = np.argsort(-often, kind="stable")[: 5 * topics]
@@ -254,12 +237,8 @@ def _information(inside: np.ndarray, total: np.ndarray, own: np.ndarray, windows
     """sum_l (G_l - 1)/2n of each candidate (rows), with G_l of the table: type l in the window or not, candidate next or not."""
     size = own[:, None].astype(float)
     share, rest = total / windows, windows - size
-
-    def term(seen: np.ndarray, expected: np.ndarray) -> np.ndarray:
-        return np.where(seen > 0, seen * np.log(np.where(seen > 0, seen, 1.0) / np.where(expected > 0, expected, 1.0)), 0.0)
-
-    half = term(inside, size * share) + term(size - inside, size * (1 - share))
-    half += term(total - inside, rest * share) + term(rest - total + inside, rest * (1 - share))
+    half = rel_entr(inside, size * share) + rel_entr(size - inside, size * (1 - share))
+    half += rel_entr(total - inside, rest * share) + rel_entr(rest - total + inside, rest * (1 - share))
     return np.sum(half - 0.5, axis=1) / own
 
 
@@ -292,7 +271,7 @@ def _places(stream: np.ndarray, token: int, window: int, stretches: int) -> tupl
     found = found[(found >= window) & (found < len(stream) - 1)]
     first, last = (found - window) * stretches // len(stream), (found + 1) * stretches // len(stream)
     found, stretch = found[first == last], first[first == last]
-    held = stretch % RULES.held_every == RULES.held_every - 1
+    held = stretch % LIMITS.held_every == LIMITS.held_every - 1
     return found[~held], found[held]
 
 

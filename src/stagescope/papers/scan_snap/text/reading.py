@@ -10,9 +10,9 @@ from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import companion_run
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import TextEvidence
 from stagescope.papers.scan_snap.text.observables import (
-    INTERVAL,
     TextAttention,
     recorded_finely,
     text_attention,
@@ -33,7 +33,7 @@ class TextSnapReading(Reading):
         """Of the run, or of its replay where checkpoints are missing."""
         if recorded_finely(self.run):
             return text_attention(self.run)
-        wanted = Every(n=INTERVAL).steps(int(self.run.step[-1]))
+        wanted = Every(n=LIMITS.interval).steps(int(self.run.step[-1]))
         again = self.replay(wanted)
         return text_attention(self.run if again is None else again.only(np.flatnonzero(np.isin(again.step, wanted))))
 
@@ -47,7 +47,7 @@ class TextSnapReading(Reading):
 
     def with_steps(self, changes: dict[str, Any]) -> TextAttention:
         """The same run with another step size: same start, same batches, same number of steps."""
-        dynamics, record = self.dynamics.model_copy(update=changes), Every(n=INTERVAL)
+        dynamics, record = self.dynamics.model_copy(update=changes), Every(n=LIMITS.interval)
         return text_attention(companion_run(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed or 0))
 
     @property

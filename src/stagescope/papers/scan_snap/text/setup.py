@@ -9,17 +9,12 @@ from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.options import text_facts
 from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformer, TextTransformerLoss, on_windows
 from stagescope.papers.scan_snap.text.process import topic_windows
 from stagescope.papers.scan_snap.text.study import TextSnapOptions, check_use
 from stagescope.papers.setup import make_descent
 from stagescope.papers.study import Setup
-
-FINE, MOST_FRAMES = 10, 1000
-"""Frames of topical runs are this many steps apart, further where there would be more frames than that.
-
-Frames hold every 50th step: between those the motion of attention is measured.
-"""
 
 
 def text_setup(options: TextSnapOptions, seed: int) -> Setup:
@@ -37,7 +32,7 @@ def text_setup(options: TextSnapOptions, seed: int) -> Setup:
         what=what,
         params=params,
         dynamics=make_descent(options, rates=rates, lr=rate, steps=steps, clip=clip, half_life=half_life),
-        record=Every(n=FINE if topical and steps <= FINE * MOST_FRAMES else 5 * FINE),
+        record=Every(n=LIMITS.fine if topical and steps <= LIMITS.fine * LIMITS.most_frames else LIMITS.interval),
         facts={**text_facts(corpus), **facts},
     )
 

@@ -9,36 +9,16 @@ snap     after the peak, an eighth of the way since the prior is still to go; kn
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event, Stage, Stages
-from stagescope.papers.scan_snap.stages import LEVELS
+from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.stages import lasting, stage_of
 from stagescope.papers.scan_snap.text.observables import Masses, Motion, TextAttention
-
-FROZEN = 0.05
-"""Attention of the transformer is frozen where its total variation between checkpoints is below this.
-
-As in the independent numbers; after a decay, attention still moves by 0.01 to 0.02 per 50 steps.
-"""
-
-
-@dataclass(frozen=True)
-class Snap:
-    """When attention has snapped, by the share of its motion that is still to come."""
-
-    left: float = 1 - LEVELS.snap_behind ** (np.log(3) / np.log(10))  # an eighth while time triples: the level of chains
-    longer: float = 3.0  # time must triple after a snap, as for chains: a way that grows like log t never seems to end
-    moved: float = 0.05  # least total variation since the prior: below it attention has not moved
-    above: float = 2.0  # a peak moves this many times as much as the end, where attention moves by the noise of batches
-    late: int = 10  # the end of a run is its last tenth
-
-
-SNAP = Snap()
 
 
 def after_prior(curves: TextAttention) -> tuple[float | None, np.ndarray]:
@@ -79,7 +59,7 @@ def _prior(curves: TextAttention, masses: Masses | None, prior: float | None) ->
         return crossing(curves.time, curves.loss, curves.prior_loss, False, how="crossing; spacing of frames")
     curve = masses[0]
     # The 95 % half-width of the curve from the noise of one tenth of the run, as that of a random walk.
-    error = TWO_SIDED * float(np.sqrt(variation(curves.time, curve)[-1] / SNAP.late))
+    error = TWO_SIDED * float(np.sqrt(variation(curves.time, curve)[-1] / LIMITS.late))
     alike = curves.time[curve >= curve.max() - error]
     return Event(prior, float(alike[0]), float(alike[-1]), how="most attention on common types")
 
@@ -98,7 +78,7 @@ def _shifts(
     onset = doubled = Event.missing()
     notes["onset"] = notes["doubled"] = "there are no such types" if prior is not None else "the prior was not learned"
     if prior is not None and common[0] > 0:
-        onset = _crossed(time, common, (1 - LEVELS.onset_loss) * common.max(), rising=False, after=prior)
+        onset = _crossed(time, common, (1 - LIMITS.onset_loss) * common.max(), rising=False, after=prior)
         lowest = common[time >= prior].min() / common.max()
         notes["onset"] = f"attention on common types fell to {lowest:.1%} of what they had at the prior {end}"
     if prior is not None and distinct[0] > 0:
@@ -112,26 +92,32 @@ def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -
     peak = peak_of(motion, later)
     if peak.time is None:
         few = f"there are no two checkpoints after the prior {end}"
-        flat = f"after the prior attention never moved {SNAP.above:g} times as much between checkpoints as at the end {end}"
+        flat = f"after the prior attention never moved {LIMITS.above:g} times as much between checkpoints as at the end {end}"
         notes["peak"] = flat if later.size else few
         notes["snap"] = "the motion of attention did not pass a peak"
         return {"peak": peak, "snap": Event.missing()}
     left, moved = motion.left[later], float(motion.left[later].max())
-    notes["snap"] = f"attention moved by {moved:.3f} in all after the prior, less than {SNAP.moved:g}"
-    if moved < SNAP.moved:
+    notes["snap"] = f"attention moved by {moved:.3f} in all after the prior, less than {LIMITS.small:g}"
+    if moved < LIMITS.small:
         return {"peak": peak, "snap": Event.missing()}
     error = TWO_SIDED * late_noise(motion)
-    snap = crossing(motion.start[later], left, SNAP.left * moved, False, error=error, after=peak.time, how="motion to come")
+    snap = crossing(motion.start[later], left, LIMITS.left * moved, False, error=error, after=peak.time, how="motion to come")
     # The share of the motion since the prior that is still to come when time is a third of the end.
-    share = float(np.interp(motion.stop[-1] / SNAP.longer, motion.start[later], left) / moved)
-    notes["snap"] = f"while time tripled to the end, attention went {share:.0%} of its way since the prior, above {SNAP.left:.0%}"
-    known = snap.time is not None and SNAP.longer * snap.time <= motion.stop[-1]
+    share = float(np.interp(motion.stop[-1] / LIMITS.longer, motion.start[later], left) / moved)
+    notes["snap"] = (
+        f"while time tripled to the end, attention went {share:.0%} of its way since the prior, above {LIMITS.left:.0%}"
+    )
+    known = snap.time is not None and LIMITS.longer * snap.time <= motion.stop[-1]
     return {"peak": peak, "snap": snap if known else Event.missing()}
 
 
 def late_noise(motion: Motion) -> float:
     """Mean variation between checkpoints in the last tenth: what attention still moves, by noise if it has snapped."""
-    return float(np.mean(motion.variation[-max(1, len(motion.variation) // SNAP.late) :]))
+    return float(np.mean(last_tenth(motion.variation)))
+
+
+def last_tenth(values: np.ndarray, least: int = 1) -> np.ndarray:
+    return values[-max(least, len(values) // LIMITS.late) :]
 
 
 def peak_of(motion: Motion, later: np.ndarray) -> Event:
@@ -139,8 +125,8 @@ def peak_of(motion: Motion, later: np.ndarray) -> Event:
     if later.size < 2:
         return Event.missing()
     moved = motion.variation[later]
-    top, scatter = int(np.argmax(moved)), float(np.std(moved[-max(2, len(moved) // SNAP.late) :]))
-    if moved[top] < SNAP.above * late_noise(motion) or top == later.size - 1:
+    top, scatter = int(np.argmax(moved)), float(np.std(last_tenth(moved, 2)))
+    if moved[top] < LIMITS.above * late_noise(motion) or top == later.size - 1:
         return Event.missing()
     alike = later[moved >= moved[top] - TWO_SIDED * scatter]
     middle = float(motion.start[later[top]] + motion.stop[later[top]]) / 2
@@ -151,23 +137,14 @@ def _stages(
     curves: TextAttention, masses: Masses | None, events: Mapping[str, float | None], later: np.ndarray
 ) -> tuple[Stage, ...]:
     """The prior; the scan, from there to the snap; then snapped. The last stage has the motion after the prior as facts."""
-    first, end = float(curves.time[0]), float(curves.time[-1])
+    first = float(curves.time[0])
     moved = curves.motion.variation[later]
     at_end = {"last_motion": float(moved[-1]), "largest_motion": float(moved.max())} if moved.size else {}
     shown = {"entropy": curves.entropy}
     if masses is not None:
         shown |= {"common mass": masses[0], "distinct mass": masses[1]}
 
-    def stage(name: str, start: float, stop: float | None) -> Stage:
-        said: list[str] = []
-        facts: dict[str, Any] = {}
-        for what, curve in shown.items():
-            before, after = (float(x) for x in np.interp((start, end if stop is None else stop), curves.time, curve))
-            said.append(f"{what} {before:.3f} -> {after:.3f}")
-            key = what.replace(" ", "_")
-            facts |= {f"{key}_start": before, f"{key}_stop": after}
-        return Stage(name, start, stop, ", ".join(said), facts={**facts, **(at_end if stop is None else {})})
-
+    stage = partial(stage_of, curves.time, shown, at_end)
     prior, snap = events["prior"], events["snap"]
     if prior is None:
         return (stage("prior", first, None),)
@@ -175,4 +152,4 @@ def _stages(
     found = [stage("prior", first, prior), stage("scan", prior, last)]
     if last is not None:
         found.append(stage("snapped", last, None))
-    return tuple(item for item in found if item.stop is None or item.stop > item.start)
+    return lasting(found)

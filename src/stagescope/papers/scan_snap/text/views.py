@@ -10,19 +10,17 @@ from stagescope.corpora.corpus import TextCorpus
 from stagescope.detect.stage import Stage
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import rebuilt
+from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
 from stagescope.papers.scan_snap.text.observables import (
-    INTERVAL,
     TextAttention,
     TopicAttention,
-    attend,
     checkpoints,
     held_out,
     known_windows,
     text_attention,
 )
 from stagescope.papers.scan_snap.text.reading import TextSnapReading
-from stagescope.papers.scan_snap.text.stages import FROZEN
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, matrix, norms_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, plane, shown
@@ -68,8 +66,8 @@ class _TopicPage:
         """Mean attention of the training windows of each class on each type (frames, K, keys)."""
         process = self.curves.process
         windows, keys, classes = process.part("train"), len(process.keys), len(process.nexts)
-        cell = windows.target[windows.row] * keys + windows.key
-        sums = [np.bincount(cell, attend(windows, score), minlength=classes * keys) for score in self.curves.scores]
+        cell = windows.target[windows.of] * keys + windows.key
+        sums = [np.bincount(cell, windows.attention(score), minlength=classes * keys) for score in self.curves.scores]
         size = np.bincount(windows.target, minlength=classes)
         return np.array(sums).reshape(-1, classes, keys) / size[:, None]
 
@@ -231,14 +229,12 @@ def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
     at = checkpoints(found.step)[1:]
     if not len(at) or len(at) != len(found.motion.variation):
         return None
-    about = (
-        f"Total variation of held-out attention between checkpoints {INTERVAL} steps apart. The batches alone move it by 0.01 "
-    )
-    about += "to 0.02. Attention has snapped where an eighth of the motion since the prior is still to come."
+    about = f"Total variation of held-out attention between checkpoints {LIMITS.interval} steps apart. The batches alone move it "
+    about += "by 0.01 to 0.02. Attention has snapped where an eighth of the motion since the prior is still to come."
     made = [Curve("total variation", found.motion.variation)]
     chosen = at if frames is None else frames[at]
-    title, axis = "Motion of attention", f"per {INTERVAL} steps"
-    return curves("motion", title, about, axis, made, levels=[Level("frozen below", FROZEN)], log=True, frames=chosen)
+    title, axis = "Motion of attention", f"per {LIMITS.interval} steps"
+    return curves("motion", title, about, axis, made, levels=[Level("frozen below", LIMITS.small)], log=True, frames=chosen)
 
 
 def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
