@@ -17,9 +17,6 @@ DENSE = 500
 ALL_RATES = 1600
 """Parameters up to which all rates are computed where the model has its own derivatives: about two seconds at this size."""
 
-_COLUMNS = 16
-"""Columns of the Jacobian that are formed at once, at most."""
-
 
 class NotFinite(StagescopeError):
     """A derivative at a point so far out that numbers overflow."""
@@ -239,11 +236,11 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
         return jax.jvp(lambda x: forward(x, direction, data), (vector,), (direction,))[1]
 
     def jacobian(vector: Any, data: Any) -> Any:
-        """Column by column, a few at once: all at once would hold the intermediate values of every column in memory.
+        """Column by column, up to 16 at once: all at once would hold the intermediate values of every column in memory.
 
         Batches are of one size, the last one filled up with zeros: another size would be compiled a second time.
         """
-        batches = -(-layout.size // _COLUMNS)
+        batches = -(-layout.size // 16)
         each = -(-layout.size // batches)
         given = jnp.eye(batches * each, layout.size)
         return jax.lax.map(lambda e: forward(vector, e, data), given, batch_size=each)[: layout.size].T
