@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, require_motion
+from stagescope.dynamics.dynamics import FRAMES, Dynamics, Point, SolveFailed, State, require_motion
 from stagescope.dynamics.kept import kept_frames, kept_run
 from stagescope.dynamics.record import Record, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
@@ -115,10 +115,6 @@ class Camera:
         return Frame(series, vector)
 
 
-TOGETHER = 64
-"""Frames that are taken apart at a time."""
-
-
 def advice(folder: Path, spec: Spec) -> str:
     """What to do after an interrupt."""
     return f"interrupted; {how_to_resume(folder, spec)}"
@@ -159,10 +155,10 @@ class Memory:
         """Parameters by name; a few frames at a time, because fresh memory for all of them twice would take longer than this."""
         count = len(self._frames)
         found = {name: np.empty((count, *shape)) for name, shape in layout.shapes}
-        for start in range(0, count, TOGETHER):
-            part = np.array([vector for _, vector in self._frames[start : start + TOGETHER]])
+        for start in range(0, count, FRAMES):
+            part = np.array([vector for _, vector in self._frames[start : start + FRAMES]])
             for name, block in layout.unpack(part).items():
-                found[name][start : start + TOGETHER] = block
+                found[name][start : start + FRAMES] = block
         return found
 
 

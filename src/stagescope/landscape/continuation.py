@@ -152,11 +152,9 @@ class DenseZeros(Zeros):
     def _traced(self) -> tuple[Compiled, Compiled, Compiled]:
         from stagescope.autodiff import jax
 
-        where, shapes = self.layout.slices(), dict(self.layout.shapes)
-
         def loss(vector: Any, value: Any) -> Any:
             objective = self.family(value)
-            return objective.loss({name: vector[where[name]].reshape(shapes[name]) for name in shapes}, objective.data)
+            return objective.loss(self.layout.unpack(vector), objective.data)
 
         def law(vector: Any, value: Any) -> Any:
             return -jax.grad(loss)(vector, value)

@@ -182,26 +182,12 @@ def _along_lines(taylor: TaylorField, rates: np.ndarray, weights: np.ndarray) ->
     }
 
 
-def _velocity(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> Callable[[Any, Any], Any]:
-    """F of a flat vector and data, as a JAX expression."""
-    from stagescope.autodiff import jnp
-
-    field = as_field(source.what)
-    where, shapes, rate = layout.slices(), dict(layout.shapes), dict(rates)
-
-    def velocity(vector: Any, data: Any) -> Any:
-        found = field.checked({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
-        return jnp.concatenate([rate[name] * found[name].ravel() for name in layout.names])
-
-    return velocity
-
-
 @lru_cache(maxsize=64)
 def _series(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...], order: int) -> Any:
     """Taylor terms along a line, by nested forward derivatives: compiled for every order that is asked for."""
     from stagescope.autodiff import jax, jnp
 
-    velocity = _velocity(source, layout, rates)
+    velocity = as_field(source.what).traced(layout, dict(rates))
 
     def series(vector: Any, displacement: Any, data: Any) -> Any:
         terms: Callable[[Any], tuple] = lambda share: (velocity(vector + share * displacement, data),)  # noqa: E731
@@ -224,7 +210,7 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
     """Compiled once for equal descriptions."""
     from stagescope.autodiff import jax, jnp
 
-    velocity = _velocity(source, layout, rates)
+    velocity = as_field(source.what).traced(layout, dict(rates))
 
     def forward(vector: Any, direction: Any, data: Any) -> Any:
         return jax.jvp(lambda x: velocity(x, data), (vector,), (direction,))[1]
