@@ -180,13 +180,6 @@ class Disk:
         return load(self._writer.folder)
 
 
-def check_checksum(folder: Path | None) -> None:
-    """Before any work: there must be a folder for the checksums, and a package that computes them."""
-    if folder is None:
-        raise InputError("checksum is for chunks on disk, and this run stays in memory; give out=FOLDER")
-    crc32c()
-
-
 def sink_for(journey: Journey, folder: Path | None, overwrite: bool, checksum: bool, first: Frame, state: State) -> Memory | Disk:
     """Memory, or a folder that has the first frame and the first state from the start."""
     if folder is None:
@@ -281,7 +274,9 @@ def evolve(
     require_frames(record, getattr(dynamics, "steps", None), layout.size, folder, settled.waiting)
     positions = settled.positions(record, until)
     if checksum:
-        check_checksum(folder)
+        if folder is None:
+            raise InputError("checksum is for chunks on disk, and this run stays in memory; give out=FOLDER")
+        crc32c()  # refuses before any work where no package computes it
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
     if folder is not None:
         with store_errors(folder):

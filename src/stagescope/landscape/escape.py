@@ -200,13 +200,19 @@ def linear_remainder(local: Linearisation, start: np.ndarray, after: float | Non
     near, point = local.near, local.point
     if not after or not near.dense:
         return remainder(near, point, start, lambda displacement: near.jvp(point, displacement))
+    jacobian, times = local.jacobian, np.linspace(0.0, after, LIMITS.points)
+    path = _exponential(jacobian, start, times)
+    return _mean_remainder(near, point, times, path, lambda displacement: jacobian @ displacement)
+
+
+def _exponential(matrix: np.ndarray, start: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """e^(matrix t) start at equally spaced times from 0 on."""
     from scipy.linalg import expm
 
-    jacobian, times = local.jacobian, np.linspace(0.0, after, LIMITS.points)
-    step, path = expm(jacobian * times[1]), [start]
+    step, path = expm(matrix * times[1]), [start]
     for _ in times[1:]:
         path.append(step @ path[-1])
-    return _mean_remainder(near, point, times, np.array(path), lambda displacement: jacobian @ displacement)
+    return np.array(path)
 
 
 Law = Callable[[np.ndarray], np.ndarray]
@@ -242,10 +248,7 @@ def _straight(jacobian: np.ndarray, velocity: np.ndarray, size: float, horizon: 
     while end < horizon and norm(moved[:count, count]) < size:  # also ends where it is not finite
         moved, end = moved @ moved, 2 * end
     times = np.linspace(0.0, end, 8 * LIMITS.points)
-    step, path = expm(whole * times[1]), [np.append(np.zeros(count), 1.0)]
-    for _ in times[1:]:
-        path.append(step @ path[-1])
-    found = np.array(path)[:, :count]
+    found = _exponential(whole, np.append(np.zeros(count), 1.0), times)[:, :count]
     long = np.flatnonzero(~(norm(found, axis=1) < size))
     last = int(long[0]) if long.size else len(times) - 1
     return times[: last + 1], found[: last + 1], bool(long.size)
@@ -470,14 +473,10 @@ def _slow(visit: Visit) -> str:
     except StagescopeError as error:
         grows = str(error)
     slow = f"slow (|F| {float(visit.run.series['speed'][visit.frame]):.1e})"
-    if point.led_away:
-        return f"{slow}, but no critical point is near: {point.stopped}. A drift: {grows}"
-    if point.stopped and not point.found:
-        return f"{slow}; whether a critical point is near is not known: {point.stopped}. At the run itself, {grows}"
-    where = _where(point)
-    if point.stopped:
-        return f"{slow}; {where}, nearer ones are not known: {point.stopped}. At the run itself, {grows}"
-    return f"{slow}, but no critical point is near: {where}. A drift: {grows}"
+    if point.stopped and not point.led_away:
+        known = f"{_where(point)}, nearer ones are not known" if point.found else "whether a critical point is near is not known"
+        return f"{slow}; {known}: {point.stopped}. At the run itself, {grows}"
+    return f"{slow}, but no critical point is near: {point.stopped or _where(point)}. A drift: {grows}"
 
 
 def _where(point: CriticalPoint) -> str:

@@ -288,10 +288,8 @@ class Stretch:
         """Carry what lies beside the base path over one step; true where a part of it has joined on the way."""
         h, velocity, jacobian = t - self.t, self.law.velocity(y), self.law.jacobian(y)
         ends, velocities = (self.y, y), (self.velocity, velocity)
-        if not self.tangents.logs.size:
-            return self._moved_to(t, y, velocity, jacobian)
         parts = int(np.clip(np.ceil(norm(jacobian - self.jacobian, 2) * h / LIMITS.change), 1, 50))
-        for k in range(parts):
+        for k in range(parts if self.tangents.logs.size else 0):
             if parts == 1:
                 middle = self.law.jacobian(between(0.5, h, ends, velocities))
                 mean = (self.jacobian + 4 * middle + jacobian) / 6
@@ -309,9 +307,6 @@ class Stretch:
                 self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
                 self._begin(y + joined)
                 return True
-        return self._moved_to(t, y, velocity, jacobian)
-
-    def _moved_to(self, t: float, y: np.ndarray, velocity: np.ndarray, jacobian: np.ndarray) -> bool:
         self.t, self.y, self.velocity, self.jacobian = t, y, velocity, jacobian
         self._keep()
         return False

@@ -176,8 +176,6 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
 
 MOST_RATES = 8
 """Different rates of growth that the second order handles: it takes a second derivative for each pair."""
-WHOLE = np.array([1, 1j])
-"""Real and imaginary part as columns, times this, are the numbers themselves."""
 
 
 @dataclass(frozen=True)
@@ -222,15 +220,9 @@ class Linearisation:
         if not self._symmetric:
             return general_growth(self.jacobian)
         roots: Any = self.near.roots
-        found = growing_modes(*self._modes)
-        return Growth(roots[:, None] * found.basis, found.matrix, found.read / roots)
-
-    @cached_property
-    def _modes(self) -> tuple[np.ndarray, np.ndarray]:
-        """All rates and modes of D^(-1/2) J D^(1/2), where this is symmetric."""
-        roots: Any = self.near.roots
         matrix = self.jacobian * roots / roots[:, None]
-        return np.linalg.eigh((matrix + matrix.T) / 2)
+        found = growing_modes(*np.linalg.eigh((matrix + matrix.T) / 2))
+        return Growth(roots[:, None] * found.basis, found.matrix, found.read / roots)
 
     @cached_property
     def _threshold(self) -> float:
@@ -320,10 +312,10 @@ class Linearisation:
         if length == 0:
             return np.zeros_like(forcing)
         if self._whole:
+            system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(forcing)) - self.jacobian
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
-            found = (self._by_modes if self._symmetric else self._by_least_squares)(rate, parts)
-            left = float(norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
-            found = found @ WHOLE
+            found = np.linalg.lstsq(system, parts, rcond=LIMITS.critical)[0] @ [1, 1j]
+            left = float(norm(system @ found - forcing))
         else:
             from scipy.sparse.linalg import lsmr
 
@@ -340,17 +332,6 @@ class Linearisation:
                 f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"
             )
         return found
-
-    def _by_modes(self, rate: complex, parts: np.ndarray) -> np.ndarray:
-        roots: Any = self.near.roots
-        rates, modes = self._modes
-        gaps = np.real(rate) - rates
-        gaps[np.abs(gaps) <= LIMITS.critical * np.abs(gaps).max()] = np.inf
-        return roots[:, None] * (modes @ ((modes.T @ (parts / roots[:, None])) / gaps[:, None]))
-
-    def _by_least_squares(self, rate: complex, parts: np.ndarray) -> np.ndarray:
-        system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(parts)) - self.jacobian
-        return np.linalg.lstsq(system, parts, rcond=LIMITS.critical)[0]
 
 
 def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

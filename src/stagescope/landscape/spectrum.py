@@ -105,15 +105,15 @@ def eigen(near: Derivatives, vector: np.ndarray, fastest: int) -> Modes:
     size = near.layout.size
     if near.all_rates or fastest >= size - 1:
         return dense_eigen(near.jacobian(vector), near.roots)
-    if near.roots is None:
-        modes = _arnoldi(lambda x: near.jvp(vector, x), size, fastest)
-    else:
-        times, roots = near.symmetric(vector)
-        modes = _lanczos(times, size, fastest)
-        modes = Modes(modes.values, roots[:, None] * modes.vectors, modes.largest, complete=False)
-    if len(modes.values) < fastest and size <= LARGEST_DENSE:
+    symmetric = near.roots is not None
+    times, roots = near.symmetric(vector) if symmetric else (lambda x: near.jvp(vector, x), np.ones(size))
+    largest = largest_rate(times, size, symmetric)
+    if largest == 0:
+        return Modes(np.zeros(fastest), roots[:, None] * np.eye(size)[:, :fastest], 0.0, complete=False)
+    values, vectors = (_lanczos if symmetric else _arnoldi)(times, size, fastest, largest)
+    if len(values) < fastest and size <= LARGEST_DENSE:
         return dense_eigen(near.jacobian(vector), near.roots)
-    return modes
+    return Modes(values, roots[:, None] * vectors, largest, complete=False)
 
 
 def dense_eigen(jacobian: np.ndarray, roots: np.ndarray | None) -> Modes:
@@ -143,15 +143,12 @@ def largest_rate(times: Times, size: int, symmetric: bool) -> float:
     return max(moved, float(np.abs(values).max(initial=0.0)))
 
 
-def _lanczos(times: Times, size: int, fastest: int) -> Modes:
+def _lanczos(times: Times, size: int, fastest: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
     """The fastest modes of a symmetric operator, with all their copies.
 
     From one start Lanczos sees one copy of a repeated rate, the others by rounding at best. So what was found is taken to
     the other end of the spectrum, and the search repeated, until nothing faster than the slowest kept remains.
     """
-    largest = largest_rate(times, size, symmetric=True)
-    if largest == 0:
-        return Modes(np.zeros(fastest), np.eye(size)[:, :fastest], 0.0, complete=False)
     values, vectors = np.zeros(0), np.zeros((size, 0))
     for seed in range(ROUNDS):
         found, more = _arpack("eigsh", _below(times, values, vectors, largest), size, fastest, "LA", LIMITS.critical, seed)
@@ -162,9 +159,8 @@ def _lanczos(times: Times, size: int, fastest: int) -> Modes:
         order = np.argsort(-values)
         values, vectors = values[order], vectors[:, order]
         if settled:
-            return Modes(values[:fastest], vectors[:, :fastest], largest, complete=False)
-    kept = slice(0, fastest - 1)  # one short: whether faster ones are missing is not known
-    return Modes(values[kept], vectors[:, kept], largest, complete=False)
+            return values[:fastest], vectors[:, :fastest]
+    return values[: fastest - 1], vectors[:, : fastest - 1]  # one short: whether faster ones are missing is not known
 
 
 def _below(times: Times, values: np.ndarray, vectors: np.ndarray, largest: float) -> Times:
@@ -172,11 +168,8 @@ def _below(times: Times, values: np.ndarray, vectors: np.ndarray, largest: float
     return lambda x: times(x) - vectors @ ((values + 2 * largest) * (vectors.T @ x))
 
 
-def _arnoldi(times: Times, size: int, fastest: int) -> Modes:
+def _arnoldi(times: Times, size: int, fastest: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
     """The fastest modes of any operator; one short where a second look, outside their span, finds a faster one."""
-    largest = largest_rate(times, size, symmetric=False)
-    if largest == 0:
-        return Modes(np.zeros(fastest), np.eye(size)[:, :fastest], 0.0, complete=False)
     values, vectors = _arpack("eigs", times, size, fastest, "LR", LIMITS.critical, seed=0)
     if len(values) >= fastest:
         span = np.linalg.svd(np.hstack([np.real(vectors), np.imag(vectors)]), full_matrices=False)
@@ -190,7 +183,7 @@ def _arnoldi(times: Times, size: int, fastest: int) -> Modes:
         more, _ = _arpack("eigs", outside, size, 1, "LR", LIMITS.free, seed=1)
         if not len(more) or np.real(more[0]) > np.real(values[fastest - 1]) + LIMITS.free * largest:
             values, vectors = values[: fastest - 1], vectors[:, : fastest - 1]
-    return Modes(values[:fastest], vectors[:, :fastest], largest, complete=False)
+    return values[:fastest], vectors[:, :fastest]
 
 
 def _arpack(
