@@ -21,7 +21,7 @@ class Limits:
     flat: float = 1e-7  # rates along the orbit of a symmetry are zero up to this share of the largest; |F| of a search there
     same: float = 1e-6  # rates that differ by less than this share of the largest are one; products alone find them to as much
     place: float = 1e-4  # places nearer than this share of a way or span are one
-    small: float = 1e-3  # a share that is taken for none where two methods are compared
+    small: float = 1e-3  # a share that is none: of F by its other parity at a tip, of a rate beside those that bracket its zero
     agree: float = 0.01  # two computations of one number agree to one percent
     half: float = 0.5  # a marked change of |F|, of a distance or of a direction is by a factor of two
 
@@ -35,7 +35,7 @@ class Limits:
     damping: float = 1e-6  # and its least size: along an orbit a step without it is as long as the parameters
     iterations: int = 60  # steps of a large model; whole Jacobians beside a path; vectors and restarts of an eigenvalue iteration
     inner: int = 200  # products with J and J^T in a step of a large model
-    corrections: int = 8  # Newton steps that bring a trial back; five double all digits, three are for what bends
+    corrections: int = 8  # Newton steps that bring a trial back; five doublings make all digits of half a one
     resolved: float = 1e3  # they use singular values so many times larger than the cut of the trial
 
     # which frames of a run they start from
@@ -50,7 +50,7 @@ class Limits:
     near: float = 0.3  # distance up to which laws at a point are believed, and the share of F they may miss there
     size: float = 0.1  # an escape ends, an arrival begins, at this share of the longest parameter vector or way
     holds: float = 0.1  # largest remainder of a linear law or a drift, and spread of the orders that tests find at a tip
-    precise: float = 0.02  # of a law of a higher order, which has more to fit with; more than this is said
+    precise: float = 0.02  # of a law of a higher order, and where a path arrives; a rung says so where it is more
     orders: int = 5  # that are tried,
     drift_orders: int = 3  # and of a drift
     horizon: float = 10.0  # a law is followed for so many lengths of the run
@@ -59,7 +59,9 @@ class Limits:
     points: int = 60  # along a path at which the remainder is taken
     accuracy: float = 1e-7  # of such a path: far below any remainder
     displacement: float = 0.005  # at which the order of a tip is tested, and at twice and four times as much
-    kernel: float = 1e-4  # singular values, and errors of an eigenvector, that are zero at a tip: its square is that of a rate
+    kernel: float = (
+        1e-4  # singular values, and errors of an eigenvector, that are zero at a tip: the error of a rate is its square
+    )
 
     # branches, in units of the length of the point and of the span of the value
     first: float = 0.01  # step
@@ -76,7 +78,7 @@ class Limits:
     room: float = 1.5  # eta / 2 is so many times what grows of the start
     slower: float = 0.8  # a slow point of a path: |F| is so many times smaller than before and after it
     power: float = 3.0  # a speed that falls more slowly than this power of time has no end at a finite place
-    change: float = 0.1  # of J h over one product, whose error is of its third order
+    change: float = 0.1  # of J h over one product of the deviations beside a path
 
 
 LIMITS = Limits()
