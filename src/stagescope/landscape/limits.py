@@ -59,9 +59,7 @@ class Limits:
     points: int = 60  # along a path at which the remainder is taken
     accuracy: float = 1e-7  # of such a path: far below any remainder
     displacement: float = 0.005  # at which the order of a tip is tested, and at twice and four times as much
-    kernel: float = (
-        1e-4  # singular values, and errors of an eigenvector, that are zero at a tip: the error of a rate is its square
-    )
+    kernel: float = 1e-4  # singular values and errors of an eigenvector that are zero at a tip: a rate is right to the square
 
     # branches, in units of the length of the point and of the span of the value
     first: float = 0.01  # step
