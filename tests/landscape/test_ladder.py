@@ -9,8 +9,8 @@ import stagescope as ss
 from stagescope.landscape import critical, derivatives
 from stagescope.landscape import escape as leaving
 from stagescope.landscape import ladder as ladders
-from stagescope.landscape.critical import PASSING
 from stagescope.landscape.ladder import Rung
+from stagescope.landscape.limits import LIMITS
 from stagescope.reporting.portrait import portrait
 from tests.landscape.laws import VALUES, Power, deep_loss, deep_start, product_loss, product_start
 
@@ -216,7 +216,7 @@ def test_a_wild_run_of_heads_has_a_ladder():
     options = {"vocab": 5, "sequences": 200, "targets": 3, "steps": 200, "rate_values": 1e5, "rate_attention": 1e5}
     run = ss.run_study("incremental", **options, optimizer="gd", progress=False)
     ladder = ss.saddle_ladder(run)
-    assert 0 < len(ladder) <= PASSING.most_slow
+    assert 0 < len(ladder) <= LIMITS.most_slow
     assert "slow points only the 8 most marked are used" in ladder.rungs[-1].note
     assert all(np.isfinite(rung.residual) and rung.note for rung in ladder)
 
@@ -229,7 +229,7 @@ def test_the_ladder_of_a_small_run_of_heads_has_bounded_work(monkeypatch):
     run = ss.run_study("incremental", vocab=5, sequences=200, targets=3, steps=200, frames=50, progress=False)
     for products, why in ((300, "did not suffice"), (2000, "a valley that leads further")):
         made.clear()
-        monkeypatch.setattr(critical, "PASSING", replace(critical.PASSING, products=products))
+        monkeypatch.setattr(critical, "LIMITS", replace(LIMITS, products=products))
         (rung,) = ladders.field_ladder(run, ss.reading(run).field)
         assert sum(made) <= products + 10 * made[0]
         assert why in rung.note

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.escape import LAW, carried, drift_law, linear_remainder, local_law
+from stagescope.landscape.escape import carried, drift_law, linear_remainder, local_law
+from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.linearise import linearise
 from tests.landscape.laws import Forced, Power, product_loss, product_start
 
@@ -45,11 +46,8 @@ def test_a_law_that_does_not_leave_is_none():
     assert "it would not leave" in found.why
 
 
-def test_a_law_of_too_low_an_order_is_none(monkeypatch):
-    from stagescope.landscape import escape as module
-
-    monkeypatch.setattr(module, "LAW", module.LawRule(most=2))
-    found = local_law(near(3, 1.0), ZERO, np.full(1, 0.1), 1.0, 100.0)
+def test_a_law_of_too_low_an_order_is_none():
+    found = local_law(near(3, 1.0), ZERO, np.full(1, 0.1), 1.0, 100.0, most=2)
     assert found.order is None
     assert found.remainder == pytest.approx(1.0), "all of a cubic field is left out at order two"
 
@@ -62,14 +60,14 @@ def test_a_drift_past_a_ghost(force):
     after = np.arctan(1 / root) / root
     found = drift_law(near(2, 1.0, force), ZERO, 1.0, 100 * after, 2)
     assert found.order == (1 if found.remainder > 1e-9 else 2)
-    assert found.remainder <= LAW.drift
+    assert found.remainder <= LIMITS.holds
     assert found.after == pytest.approx(after, rel=2 * found.remainder + 1e-2)
 
 
 def test_a_straight_drift_says_what_it_leaves_out():
     found = drift_law(near(2, 1.0, 0.1), ZERO, 1.0, 100.0, 1)
     assert found.order is None
-    assert LAW.drift < found.remainder < 1
+    assert LIMITS.holds < found.remainder < 1
 
 
 def test_what_the_linear_law_leaves_out():

@@ -1,5 +1,7 @@
 """Tips of cones of zeros: orders and coefficients that are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,9 +53,9 @@ def test_a_tip_beyond_reach_is_none():
 
 def test_multiples_of_newton_steps_reach_a_tip_at_once(monkeypatch):
     """One step goes 1/p of the way, its p-fold all of it."""
-    from stagescope.landscape import escape as module
+    from stagescope.landscape import critical
 
-    monkeypatch.setattr(module, "TIP", module.TipRule(steps=3))
+    monkeypatch.setattr(critical, "LIMITS", replace(critical.LIMITS, patience=3))
     start = deep_start(3, 0.05)
     near = Derivatives(deep_loss(3), start)
     assert find_tip(near, near.layout.pack(start), 1.0, 2.0) is not None

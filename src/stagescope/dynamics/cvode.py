@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.dynamics.dynamics import Point
+from stagescope.dynamics.dynamics import FRAMES, Point
 from stagescope.fields.field import Compiled
 
-BDF, ONE_STEP, UNPRECONDITIONED = 2, 2, 0
+BDF, ONE_STEP = 2, 2
 TOO_MUCH_WORK = -1
 LOOK = 100
 """Steps after which the solver returns where no frame is reached: it can then restart there, or be stopped by Ctrl-C."""
-PATIENCE, FRAMES = 250, 64
-"""Calls of the field and frames between looks at Ctrl-C."""
+PATIENCE = 250
+"""Calls of the field between looks at Ctrl-C; and so many as `FRAMES`."""
 _POINTER, _NUMBER, _INT = ctypes.c_void_p, ctypes.c_double, ctypes.c_int
 _FUNCTIONS = {
     "SUNContext_Create": (_INT, _INT, _POINTER),
@@ -99,7 +99,7 @@ class Cvode:
             from stagescope.dynamics.cvode_kernel import quicken
 
             quicken(self._c, self._vector)
-        self._linear = self._c.SUNLinSol_SPGMR(self._vector, UNPRECONDITIONED, krylov, self._context)
+        self._linear = self._c.SUNLinSol_SPGMR(self._vector, 0, krylov, self._context)  # without a preconditioner
         self._memory.value = self._c.CVodeCreate(BDF, self._context)
         try:
             self._set("CVodeInit", field.address(), span[0], self._vector)

@@ -52,37 +52,45 @@ def loop_for(descent: "Descent", field: Field, layout: Layout) -> "KernelLoop | 
     return CompiledLoop(descent, field, layout)
 
 
-class KernelLoop:
-    """Steps in a kernel on flat vectors."""
+class FlatLoop:
+    """What loops on flat vectors have in common: a carry is the parameters, and the optimiser's memory by name."""
+
+    memory: tuple[str, ...]
+
+    def start(self, vector: np.ndarray) -> State:
+        return self.state((vector, *(np.zeros_like(vector) for _ in self.memory)), 0)
+
+    def restore(self, state: State) -> Any:
+        return tuple(np.array(state[name]) for name in ("theta", *self.memory))
+
+    def state(self, carry: Any, position: int) -> State:
+        return {"theta": carry[0], "position": np.array(position), **dict(zip(self.memory, carry[1:], strict=True))}
+
+    def vector(self, carry: Any) -> np.ndarray:
+        return carry[0]
+
+    def remembered(self, state: State) -> np.ndarray:
+        return np.array(state[self.memory[0]])
+
+    def remembering(self, memory: np.ndarray) -> State:
+        return {self.memory[0]: memory}
+
+
+class KernelLoop(FlatLoop):
+    """Steps in a kernel."""
+
+    memory = ("memory",)
 
     def __init__(self, steps: Any) -> None:
         self._steps = steps
-
-    def start(self, vector: np.ndarray) -> State:
-        return self.state((vector, np.zeros_like(vector)), 0)
-
-    def restore(self, state: State) -> Any:
-        return np.array(state["theta"]), np.array(state["memory"])
-
-    def state(self, carry: Any, position: int) -> State:
-        return {"theta": carry[0], "memory": carry[1], "position": np.array(position)}
 
     def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
         moved = carry[0].copy(), carry[1].copy()
         done = self._steps(*moved, first, steps)
         return moved, int(done)
 
-    def vector(self, carry: Any) -> np.ndarray:
-        return carry[0]
 
-    def remembered(self, state: State) -> np.ndarray:
-        return np.array(state["memory"])
-
-    def remembering(self, memory: np.ndarray) -> State:
-        return {"memory": memory}
-
-
-class GradientLoop:
+class GradientLoop(FlatLoop):
     """Steps on a kernel's gradient, the optimiser in NumPy: the numbers of `CompiledLoop` without JAX.
 
     `since` in a state is the step with which its memory begins; Optax counts for itself.
@@ -92,20 +100,17 @@ class GradientLoop:
         rates, counts = descent.block_rates(layout.names), field.multiplicity
         self._gradient, self._optimizer, self._clip = gradient, descent.optimizer, descent.clip
         self._ratio, self._since = descent.ratio, 0
+        self.memory = tuple(f"memory{i}" for i in range(descent.optimizer.moments))
         self._lr = layout.pack({name: np.full(shape, descent.lr * rates[name]) for name, shape in layout.shapes})
         self._counts = layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
 
-    def start(self, vector: np.ndarray) -> State:
-        return self.state((vector, *(np.zeros_like(vector) for _ in range(self._optimizer.moments))), 0)
-
     def restore(self, state: State) -> Any:
         self._since = int(state.get("since", 0))
-        return tuple(np.array(state[name]) for name in ("theta", *(f"memory{i}" for i in range(self._optimizer.moments))))
+        return super().restore(state)
 
     def state(self, carry: Any, position: int) -> State:
-        memory = {f"memory{i}": moment for i, moment in enumerate(carry[1:])}
         since = {"since": np.array(self._since)} if self._since else {}
-        return {"theta": carry[0], "position": np.array(position), **memory, **since}
+        return {**super().state(carry, position), **since}
 
     @np.errstate(over="ignore", invalid="ignore")  # a divergence is reported once, as the outcome
     def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
@@ -122,15 +127,6 @@ class GradientLoop:
             if not np.max(np.abs(theta)) < LIMIT:
                 return carry, done
         return (theta, *memory), steps
-
-    def vector(self, carry: Any) -> np.ndarray:
-        return carry[0]
-
-    def remembered(self, state: State) -> np.ndarray:
-        return np.array(state["memory0"])
-
-    def remembering(self, memory: np.ndarray) -> State:
-        return {"memory0": memory}
 
 
 class CompiledLoop:

@@ -24,8 +24,10 @@ of order 1, they are rounded to 1e-16, and that moves a smaller block more than 
 to 1 %, below 1e-15 they are not (validation/tiny_starts.py)."""
 DRIVEN = 1e-8
 """Least speed, over that of the fastest block, at which a field moves a block from 0: far above rounding."""
-PROBE, PRODUCTS, GROWING = 1e-6, 6, 1e-6
-"""Length of the step and number of products that show whether noise in a block grows, and the least rate that counts."""
+FRAMES = 64
+"""Frames that are handled at a time: taken from the solver, and made into blocks of parameters."""
+PROBE, PRODUCTS = 1e-6, 6
+"""Length of the step and number of products that show whether noise in a block grows; a rate up to the length counts for none."""
 
 
 class TinyStart(InputError):
@@ -151,11 +153,11 @@ def _grows(field: Field, params: Params, name: str, noise: np.ndarray) -> bool:
             small[j, k] = each @ turned
             turned = turned - small[j, k] * each
         small[k + 1, k] = np.linalg.norm(turned)
-        if not small[k + 1, k] > GROWING:
+        if not small[k + 1, k] > PROBE:
             break
         basis.append(turned / small[k + 1, k])
     found = small[: len(basis), : len(basis)][: min(PRODUCTS, noise.size), : min(PRODUCTS, noise.size)]
-    return not np.isfinite(found).all() or float(np.max(np.real(np.linalg.eigvals(found)))) > GROWING
+    return not np.isfinite(found).all() or float(np.max(np.real(np.linalg.eigvals(found)))) > PROBE
 
 
 def speeds(field: Field, params: Params) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, require_motion
+from stagescope.dynamics.dynamics import FRAMES, Dynamics, Point, SolveFailed, State, require_motion
 from stagescope.dynamics.kept import kept_frames, kept_run
 from stagescope.dynamics.record import Record, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
@@ -115,10 +115,6 @@ class Camera:
         return Frame(series, vector)
 
 
-TOGETHER = 64
-"""Frames that are taken apart at a time."""
-
-
 def advice(folder: Path, spec: Spec) -> str:
     """What to do after an interrupt."""
     return f"interrupted; {how_to_resume(folder, spec)}"
@@ -159,10 +155,10 @@ class Memory:
         """Parameters by name; a few frames at a time, because fresh memory for all of them twice would take longer than this."""
         count = len(self._frames)
         found = {name: np.empty((count, *shape)) for name, shape in layout.shapes}
-        for start in range(0, count, TOGETHER):
-            part = np.array([vector for _, vector in self._frames[start : start + TOGETHER]])
+        for start in range(0, count, FRAMES):
+            part = np.array([vector for _, vector in self._frames[start : start + FRAMES]])
             for name, block in layout.unpack(part).items():
-                found[name][start : start + TOGETHER] = block
+                found[name][start : start + FRAMES] = block
         return found
 
 
@@ -182,13 +178,6 @@ class Disk:
     def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
         self._writer.finish(status, reason, state)
         return load(self._writer.folder)
-
-
-def check_checksum(folder: Path | None) -> None:
-    """Before any work: there must be a folder for the checksums, and a package that computes them."""
-    if folder is None:
-        raise InputError("checksum is for chunks on disk, and this run stays in memory; give out=FOLDER")
-    crc32c()
 
 
 def sink_for(journey: Journey, folder: Path | None, overwrite: bool, checksum: bool, first: Frame, state: State) -> Memory | Disk:
@@ -285,7 +274,9 @@ def evolve(
     require_frames(record, getattr(dynamics, "steps", None), layout.size, folder, settled.waiting)
     positions = settled.positions(record, until)
     if checksum:
-        check_checksum(folder)
+        if folder is None:
+            raise InputError("checksum is for chunks on disk, and this run stays in memory; give out=FOLDER")
+        crc32c()  # refuses before any work where no package computes it
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
     if folder is not None:
         with store_errors(folder):

@@ -14,11 +14,13 @@ from stagescope.errors import InputError
 from stagescope.fields.field import Field
 from stagescope.params import Layout
 
-SHORTEST, LONGEST = 1e-100, 1e100
-STUCK = 2_000_000
+SHORTEST = 1e-100
+LONGEST = 1 / SHORTEST
+WORK, FEWEST = 4e9, 2_000
+"""Multiplications between two restarts, a second or two, and the fewest evaluations that this may be. A restart costs 100."""
+MOST = 10 * FEWEST
+STUCK = 100 * MOST
 """Evaluations of the field without a frame after which a flow is given up."""
-WORK, FEWEST, MOST = 4e9, 2_000, 20_000
-"""Multiplications between two restarts, a second or two, and the evaluations that this may be. A restart costs about 100."""
 WAITING = 2**25
 """Numbers in the frames between two restarts, 256 MB: they wait in memory for a state to go on from."""
 

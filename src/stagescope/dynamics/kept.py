@@ -51,7 +51,7 @@ def kept_run(evolve: Callable[P, Run]) -> Callable[P, Run]:
         name = None if given.get("out") is not None else _name("run", given)
         if name is not None and (found := _read(name)) is not None:
             facts, arrays = found
-            params, series = (_part(arrays, facts[kind], kind) for kind in ("params", "series"))
+            params, series = ({key: arrays[f"{kind}/{key}"] for key in facts[kind]} for kind in ("params", "series"))
             origin, axes = given.get("origin"), {key: tuple(names) for key, names in facts["axes"].items()}
             ended = {key: facts[key] for key in ("spec", "clock", "status", "reason")}
             more = {} if origin is None else {"study": origin.study, "config": origin.config, "tags": origin.tags}
@@ -128,10 +128,6 @@ def _stamp(package: str) -> str:
     if file is None or Path(file).name != "__init__.py":
         raise TypeError(package)
     return caches.sources_stamp(Path(file).parent)
-
-
-def _part(arrays: Mapping[str, np.ndarray], names: list[str], kind: str) -> dict[str, np.ndarray]:
-    return {name: arrays[f"{kind}/{name}"] for name in names}
 
 
 def _write(name: str, facts: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:

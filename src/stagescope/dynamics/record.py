@@ -127,11 +127,11 @@ class Around(Record):
         return self
 
     def count(self, steps: int) -> int:
-        return self.frames + NEAR * len(self.at)
+        return self.frames + NEAR.size * len(self.at)
 
     def times(self, until: float) -> np.ndarray:
         inside = [pair for pair in zip(self.at, self.widths, strict=True) if pair[0] < until]
-        near = [time + width * _NEAR for time, width in inside]
+        near = [time + width * NEAR for time, width in inside]
         found = np.unique(np.concatenate([LogSpaced(frames=self.frames).times(until), *near]))
         kept = found[(found >= 0) & (found <= until)]
         apart = np.concatenate([np.diff(kept) > TOGETHER * until, [True]])
@@ -140,9 +140,8 @@ class Around(Record):
 
 TOGETHER = 1e-9
 """Two frames nearer than this share of the run are one."""
-NEAR = 101
+NEAR = np.unique(np.concatenate([np.linspace(-1, 1, 41), *(sign * 1.15 ** np.arange(1, 31) for sign in (-1, 1))]))
 """Frames around one time: 41 within its width, and 30 on each side at ratios of 1.15, up to 66 widths."""
-_NEAR = np.unique(np.concatenate([np.linspace(-1, 1, 41), *(sign * 1.15 ** np.arange(1, 31) for sign in (-1, 1))]))
 
 
 class AtTimes(Record):

@@ -1,12 +1,12 @@
 """Integration from one restart to the next, or step by step: by CVODE, or by SciPy's integrators as the second opinion."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from math import inf, isfinite, sqrt
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -105,11 +105,9 @@ def _directly(solver: Solver, theta: np.ndarray, span: tuple[float, float], stop
 
 
 def _through_python(solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
-    from sksundae.cvode import CVODE
-
     guarded, enough, done, looks = _Guarded(solver), solver.enough or inf, 0, 0
-    (rtol, atol), look = solver.tolerances, min(cvode.LOOK, MAX_STEPS) if solver.enough else MAX_STEPS
-    way = CVODE(guarded, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=rtol, atol=atol, max_num_steps=look)
+    look = min(cvode.LOOK, MAX_STEPS) if solver.enough else MAX_STEPS
+    way = _sundae(guarded, solver.tolerances, look)
     way.init_step(span[0], theta)
     while done < len(stops) and guarded.count < enough:
         stop = float(stops[done])
@@ -122,6 +120,14 @@ def _through_python(solver: Solver, theta: np.ndarray, span: tuple[float, float]
             raise solver.stopped(found.t, found.y, found.message)
         elif guarded.count >= enough:
             yield Point(float(found.t), np.array(found.y), frame=False, state=None)
+
+
+def _sundae(rhs: Callable[..., Any], tolerances: tuple[float, float | None], most: int) -> Any:
+    """CVODE as scikit-sundae wraps it, with at most so many steps at a time."""
+    from sksundae.cvode import CVODE
+
+    rtol, atol = tolerances
+    return CVODE(rhs, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=rtol, atol=atol, max_num_steps=most)
 
 
 def _scipy(solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
@@ -163,13 +169,7 @@ def steps(
                     raise Stopped(f"the solver stopped at t={solver.t:g} with flag {flag}")
                 yield solver.t, solver.y.copy()
         return
-    from sksundae.cvode import CVODE
-
-    def rhs(t: float, y: np.ndarray, out: np.ndarray) -> None:
-        flat(y, out)
-
-    (t, until), (rtol, atol) = span, tolerances
-    solver = CVODE(rhs, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=rtol, atol=atol, max_num_steps=10_000)
+    (t, until), solver = span, _sundae(lambda t, y, out: flat(y, out), tolerances, 10_000)
     solver.init_step(t, vector)
     while t < until:
         with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):

@@ -137,26 +137,21 @@ class Field(OnBlocks):
         found = self._compiled(dict(params), self.data)
         return {name: np.asarray(found[name]) for name in params}
 
-    def jvp(self, params: Params, direction: Params) -> dict[str, np.ndarray]:
-        """F'(params) . direction, by forward differentiation of the law."""
-        from stagescope.autodiff import jax
+    def traced(self, layout: Layout, rates: Mapping[str, float]) -> Callable[[Any, Any], Any]:
+        """F of a flat vector and data with its block rates, traceable by JAX."""
+        from stagescope.autodiff import jnp
 
-        def law(point: Any) -> Any:
-            return self.checked(point, self.data)
+        def velocity(vector: Any, data: Any) -> Any:
+            found = self.checked(layout.unpack(vector), data)
+            return jnp.concatenate([rates[name] * found[name].ravel() for name in layout.names])
 
-        _, tangent = jax.jvp(law, (floats(params),), (floats(direction),))
-        return {name: np.asarray(tangent[name]) for name in params}
+        return velocity
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
         """The field with its block rates on flat vectors, for solvers."""
-        from stagescope.autodiff import jax, jnp
+        from stagescope.autodiff import jax
 
-        where, shapes, data = layout.slices(), dict(layout.shapes), self.data
-
-        @jax.jit
-        def run(vector: Any, data: Any) -> Any:
-            found = self.checked({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
-            return jnp.concatenate([rates[name] * found[name].ravel() for name in layout.names])
+        run, data = jax.jit(self.traced(layout, rates)), self.data
 
         def flat(vector: np.ndarray, out: np.ndarray) -> None:
             out[:] = run(vector, data)

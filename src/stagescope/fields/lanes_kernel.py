@@ -239,9 +239,10 @@ def exponential(typing, x):
     return x(x), emit
 
 
-GROUP = 4
+_NONE, _ONE, _TWO, _THREE, _GROUP = map(uintp, range(5))
+_LANES = uintp(LANES)
+GROUP = int(_GROUP)
 """Rows that are summed together."""
-_NONE, _ONE, _TWO, _THREE, _GROUP, _LANES = uintp(0), uintp(1), uintp(2), uintp(3), uintp(GROUP), uintp(LANES)
 
 
 @njit(cache=True)

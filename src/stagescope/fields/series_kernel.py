@@ -9,7 +9,7 @@ import numpy as np
 from stagescope.fields.flat_kernel import FAST
 from stagescope.kernels import njit
 
-PRODUCT, SOFTMAX, SLOPE, ROWS = 0, 1, 2, 3
+PRODUCT, SOFTMAX, SLOPE, ROWS = range(4)
 
 
 @njit(cache=True, fastmath=FAST)

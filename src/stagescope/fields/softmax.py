@@ -11,8 +11,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 def log_softmax(scores: np.ndarray) -> np.ndarray:
     """z - log sum exp(z)."""
-    shifted = scores - scores.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return scores - log_sum_exp(scores)[..., None]
 
 
 def log_sum_exp(scores: np.ndarray) -> np.ndarray:

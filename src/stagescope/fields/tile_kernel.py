@@ -16,8 +16,10 @@ from stagescope.kernels import intrinsic, njit
 _literal: Any = intrinsic(prefer_literal=True)
 BYTES = 32
 """Of a register: LLVM takes two or more of the processor's for it where those are smaller."""
-ROWS, LANES, REGISTERS = 4, 4, 2
-"""Rows of a tile, float64 in a register, and registers in a row: eight sums, as many as a processor needs under way."""
+LANES = BYTES // 8
+"""float64 in a register."""
+ROWS, REGISTERS = 4, 2
+"""Rows of a tile, and registers in a row: eight sums, as many as a processor needs under way."""
 COLUMNS = LANES * REGISTERS
 ASKED = 3
 """Rows on the other side of a tile of inner products: twelve sums."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from stagescope.errors import InputError
 from stagescope.fields.field import JaxObjective, Objective
 from stagescope.landscape.critical import refine
 from stagescope.landscape.derivatives import DENSE, Derivatives
-from stagescope.landscape.follower import CLOSED, RULE, Follower, Spot, Zeros
+from stagescope.landscape.follower import CLOSED, Follower, Spot, Zeros
+from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.spectrum import dense_eigen
 from stagescope.params import Params
 
@@ -91,8 +92,6 @@ class Branch:
         return {**parts, "notes": list(self.notes)}
 
 
-FAR = 3.0
-"""How far a critical point may be from the start, in lengths of the start, or of 1 where it is shorter."""
 Compiled = Callable[[np.ndarray, float], Any]
 
 
@@ -113,7 +112,7 @@ class DenseZeros(Zeros):
         """The critical point that least squares on F finds at the first value; one far from the start is refused."""
         given = self.layout.pack(params)
         found = refine(self.near(self.value), given)
-        away, most = float(norm(found - given)), FAR * max(float(norm(given)), 1.0)
+        away, most = float(norm(found - given)), LIMITS.far * max(float(norm(given)), 1.0)
         if away > most:
             raise InputError(f"no critical point is near the start: the nearest found is {away:.3g} away; start nearer to one")
         return found
@@ -153,11 +152,9 @@ class DenseZeros(Zeros):
     def _traced(self) -> tuple[Compiled, Compiled, Compiled]:
         from stagescope.autodiff import jax
 
-        where, shapes = self.layout.slices(), dict(self.layout.shapes)
-
         def loss(vector: Any, value: Any) -> Any:
             objective = self.family(value)
-            return objective.loss({name: vector[where[name]].reshape(shapes[name]) for name in shapes}, objective.data)
+            return objective.loss(self.layout.unpack(vector), objective.data)
 
         def law(vector: Any, value: Any) -> Any:
             return -jax.grad(loss)(vector, value)
@@ -172,14 +169,6 @@ def _near(objective: Objective, start: Params) -> Derivatives:
     if not near.dense:
         raise InputError(f"the model has {near.layout.size} parameters; critical points are continued up to {DENSE}")
     return near
-
-
-ZERO = 1e-8
-"""Share of the largest rate inside the model below which a rate has no sign of its own."""
-ALIKE = 0.25
-"""Least product of the cosines between the left and the right directions of a mode at neighbouring points."""
-REST = 100 * RULE.exact
-"""And what is left of F, with room, over the length of the point: along an orbit a rate is as large as that."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +196,7 @@ class Modes:
         along, across = before.left.T @ self.left, before.right.T @ self.right
         order = linear_sum_assignment(-np.abs(along * across))[1]
         turns = [np.where(np.diag(each[:, order]) < 0, -1.0, 1.0) for each in (along, across)]
-        unlike = np.abs(np.diag((along * across)[:, order])) < ALIKE
+        unlike = np.abs(np.diag((along * across)[:, order])) < LIMITS.half**2
         if self.singular:
             turns[1] = np.where(unlike, turns[0] * np.where(before.rates < 0, -1.0, 1.0), turns[1])
         none = np.abs(self.rates[order]) <= zero
@@ -238,7 +227,8 @@ class Tracked:
         self.zeros, self.spots = zeros, list(spots)
         inner, opened = [inside(zeros, spot) for spot in spots], [outside(zeros, spot) for spot in spots]
         largest = np.array([np.abs(modes.rates).max(initial=0.0) for modes in inner])
-        self.zero = ZERO * largest + REST / np.array([max(float(norm(spot.vector)), 1e-3) for spot in spots])
+        # Rounding, and what is left of F over the length of the point: along an orbit a rate is as large as that.
+        self.zero = LIMITS.free * largest + LIMITS.critical / np.array([max(float(norm(spot.vector)), 1e-3) for spot in spots])
         self.inside = self._ordered(inner)
         self.outside = {name: self._ordered([each[name] for each in opened]) for name in opened[0]}
         self.signs = {"": signs(self.inside, self.zero)}
@@ -287,12 +277,7 @@ def signs(modes: Sequence[Modes], zero: np.ndarray) -> np.ndarray:
     return found
 
 
-SAME = 1e-4
-"""Share of the span within which crossings of one kind are one, and the zero of a rate is that of its fold."""
-
 FAMILY = "critical points of equal loss go through each: the member nearest to that of the point before is shown, with its rates"
-SMALL = 1e-3
-"""A rate is zero where it is this share of those beside it; one that is not was taken for another mode's."""
 
 
 def follow(zeros: Zeros, start: np.ndarray, value: float, low: float, high: float) -> Branch:
@@ -304,24 +289,19 @@ def follow(zeros: Zeros, start: np.ndarray, value: float, low: float, high: floa
     back = [replace(spot, tangent=-spot.tangent, step=step) for spot, step in zip(down[:0:-1], steps, strict=True)]
     tracked = Tracked(zeros, [*back, *up])
     folds = []  # where the value turns back along the branch, by more than rounding
-    for _, at, following in _pairs(tracked):
+    for at, following in pairwise(tracked.spots):
         if at.tangent[-1] * following.tangent[-1] < 0:
             spot = follower.located(at, following, lambda spot: float(spot.tangent[-1]))
-            if max(abs(spot.value - at.value), abs(spot.value - following.value)) > RULE.level * follower.span:
+            if max(abs(spot.value - at.value), abs(spot.value - following.value)) > LIMITS.flat * follower.span:
                 folds.append(_place(follower, spot, "fold", "the branch turns back"))
     kept: list[Crossing] = []  # crossings of equal rates at one place are one
-    close = SAME * follower.span
+    close = LIMITS.place * follower.span
     for each in (*_zeros(follower, tracked, folds), *_orders(follower, tracked)):
         same = (old for old in kept if (old.kind, old.what) == (each.kind, each.what))
         if not any(abs(each.value - old.value) <= close and abs(each.loss - old.loss) <= close for old in same):
             kept.append(each)
     notes = dict.fromkeys(note for note in (ended, stopped, FAMILY if follower.family else "") if note)
     return Branch(tracked.points, tuple(folds), tuple(kept), tuple(notes))
-
-
-def _pairs(tracked: Tracked) -> Iterator[tuple[int, Spot, Spot]]:
-    for i in range(len(tracked.spots) - 1):
-        yield i, tracked.spots[i], tracked.spots[i + 1]
 
 
 def _place(follower: Follower, spot: Spot, kind: str, what: str) -> Crossing:
@@ -335,15 +315,15 @@ def _zeros(follower: Follower, tracked: Tracked, folds: list[Crossing]) -> Itera
         return outside(follower.zeros, spot)[name] if name else inside(follower.zeros, spot)
 
     for name, modes in {"": tracked.inside, **tracked.outside}.items():
-        for i, at, following in _pairs(tracked):
+        for i, (at, following) in enumerate(pairwise(tracked.spots)):
             for mode in np.flatnonzero(tracked.signs[name][i] * tracked.signs[name][i + 1] < 0):
                 rate = _rate(modes[i], modes[i + 1], int(mode), partial(here, name))
                 spot = follower.located(at, following, rate)
-                if abs(rate(spot)) > SMALL * max(abs(rate(at)), abs(rate(following))):
-                    continue  # two rates that do not cross
+                if abs(rate(spot)) > LIMITS.small * max(abs(rate(at)), abs(rate(following))):
+                    continue  # another mode was taken for this one: two rates that do not cross
                 if name:
                     yield _place(follower, spot, "opening", f"a rate of {name} is zero")
-                elif all(abs(spot.value - fold.value) > SAME * follower.span for fold in folds):
+                elif all(abs(spot.value - fold.value) > LIMITS.place * follower.span for fold in folds):
                     yield _place(follower, spot, "bifurcation", "a rate inside the model is zero")
 
 
@@ -371,7 +351,7 @@ def _orders(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
         pairs = list(zip(tracked.outside[one], tracked.outside[other], strict=True))
         real = [min(_top(a), _top(b)) > zero for (a, b), zero in zip(pairs, tracked.zero, strict=True)]
         leads = [_top(a) - _top(b) for a, b in pairs]
-        for i, at, following in _pairs(tracked):
+        for i, (at, following) in enumerate(pairwise(tracked.spots)):
             if real[i] and real[i + 1] and leads[i] * leads[i + 1] < 0:
                 yield _place(follower, follower.located(at, following, lead), "order", f"{one} and {other} open equally fast")
 

@@ -10,39 +10,18 @@ from numpy.linalg import norm
 
 from stagescope.fields.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives, NotFinite
+from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.linearise import threshold
 from stagescope.landscape.spectrum import LARGEST_DENSE, Spectrum, spectrum_at
 from stagescope.params import Params
 from stagescope.runs.run import Run
 
-
-@dataclass(frozen=True)
-class SearchRule:
-    """How far a search for a zero of F goes, and how its steps are damped."""
-
-    exact: float = 1e-15  # |F| at which it ends: about the rounding of parameters of size one
-    steps: int = 300  # with the whole Jacobian
-    patience: int = 30  # steps that do not halve |F|, after which it ends unless |F| is below `hopeful`
-    hopeful: float = 1e-7
-    polished: float = 1e-12  # |F| of a polished point; below it `settled` steps that do not halve |F| end the search
-    settled: int = 5
-    largest: float = 1e12  # parameters beyond this have no critical point that differs from rounding
-    gain: float = 1e-4  # share of the predicted fall of |F|^2 that an accepted step must bring
-    shrink: float = 0.1  # least factor of the damping after an accepted step
-    damping: tuple[float, float] = (1e-6, 1e12)
-    iterated_steps: int = 60  # of a large model, each with at most `iterated_products` products with J and J^T
-    iterated_products: int = 200
-    iterated_tolerance: float = 1e-4  # coarse, because the next step corrects what is left
-    finish_whole: float = 1e-5  # below this |F| a model of some thousand parameters takes `whole_steps` with the whole Jacobian
-    whole_steps: int = 20
-    cuts: tuple[float, ...] = tuple((10.0 ** -np.arange(2, 11)).tolist())  # shares of the largest singular value
-    valley: int = 3  # steps over which a search is judged to be led away, twice; see `_led_away`
-    even: float = 0.7  # steps that shrink by no more than this do not converge
-    returns: int = 8  # corrections of a polishing step, along singular values `resolved` times larger than the cut
-    resolved: float = 1e3
-
-
-RULE = SearchRule()
+CRITICAL = LIMITS.critical
+"""Largest |F| of a point that is called critical."""
+FASTEST = 6
+"""Rates that are computed of a large model, and shown of any."""
+CUTS = 10.0 ** -np.arange(2, 11)
+"""Those of the steps that polish a zero."""
 
 
 class LedAway(Exception):
@@ -65,19 +44,20 @@ def refine(near: Derivatives, start: np.ndarray, products: float = np.inf, reach
     until = near.products + products
     with np.errstate(over="ignore", invalid="ignore"):
         if near.dense:
-            vector = _search(near, start, _whole_steps, RULE.steps, until, reach)
+            vector = _search(near, start, _whole_steps, LIMITS.steps, until, reach)
         else:
-            vector = _search(near, start, _iterated_steps, RULE.iterated_steps, until, reach)
-            small = RULE.polished < norm(near.velocity(vector)) <= RULE.finish_whole
-            if len(vector) > LARGEST_DENSE or not small:
+            vector = _search(near, start, _iterated_steps, LIMITS.iterations, until, reach)
+            # From the root of what is critical, one step of the whole Jacobian leads to it.
+            if len(vector) > LARGEST_DENSE or not LIMITS.polished < norm(near.velocity(vector)) <= CRITICAL**0.5:
                 return vector
-            vector = _search(near, vector, _whole_steps, RULE.whole_steps, until)
-        return _polished(near, vector, until) if RULE.polished < norm(near.velocity(vector)) <= RULE.hopeful else vector
+            vector = _search(near, vector, _whole_steps, LIMITS.patience, until)
+        near_zero = LIMITS.polished < norm(near.velocity(vector)) <= LIMITS.flat
+        return newton(near, vector, LIMITS.polished, CUTS, until, corrections=LIMITS.corrections) if near_zero else vector
 
 
 def far_out(near: Derivatives, vector: np.ndarray) -> bool:
-    """Whether a point is too far out for a search: astronomically large, or F is not finite there."""
-    if not np.all(np.abs(vector) <= RULE.largest):  # also where it is not finite
+    """Whether a point is too far out for a search: so large that nothing is polished there, or F is not finite."""
+    if not np.all(np.abs(vector) <= 1 / LIMITS.polished):  # also where it is not finite
         return True
     with np.errstate(over="ignore", invalid="ignore"):
         return not np.isfinite(norm(near.velocity(vector)))
@@ -94,21 +74,27 @@ def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, unt
     vector, velocity, ease, harder = start, near.velocity(start), 1.0, 2.0
     sizes, ways = [float(norm(velocity))], [start]
     solve = _solver(steps, near, vector)
-    while solve is not None and sizes[-1] > RULE.exact and ease < RULE.damping[1] and len(sizes) < most and near.products < until:
-        if len(sizes) > RULE.patience and sizes[-1] > max(0.5 * sizes[-RULE.patience], RULE.hopeful):
+    while (
+        solve is not None
+        and sizes[-1] > LIMITS.exact
+        and ease < 1 / LIMITS.polished
+        and len(sizes) < most
+        and near.products < until
+    ):
+        if len(sizes) > LIMITS.patience and sizes[-1] > max(LIMITS.half * sizes[-LIMITS.patience], LIMITS.flat):
             break  # a minimum of |F| that is no zero
-        if len(sizes) > RULE.settled and 0.5 * sizes[-RULE.settled] < sizes[-1] <= RULE.polished:
-            break
+        if len(sizes) > LIMITS.settled and LIMITS.half * sizes[-LIMITS.settled] < sizes[-1] <= LIMITS.polished:
+            break  # rounding
         step, left = solve(velocity, ease * sizes[-1] / max(float(norm(vector)), 1e-300))
         found = near.velocity(vector + step)
         size = float(norm(found))
         promised = (sizes[-1] - left) * (sizes[-1] + left)
         gain = (sizes[-1] - size) * (sizes[-1] + size) / max(promised, 1e-300)
-        if gain > RULE.gain:  # also false where it is not finite
+        if gain > LIMITS.gain:  # also false where it is not finite
             vector, velocity = vector + step, found
-            ease, harder = max(ease * max(RULE.shrink, 1 - (2 * min(gain, 2.0) - 1) ** 3), RULE.damping[0]), 2.0
+            ease, harder = max(ease * max(LIMITS.shrink, 1 - (2 * min(gain, 2.0) - 1) ** 3), LIMITS.damping), 2.0
             sizes.append(size)
-            ways = [*ways[-2 * RULE.valley :], vector]
+            ways = [*ways[-2 * LIMITS.window :], vector]
             if _led_away(sizes, ways, reach - float(norm(vector - start))):
                 raise LedAway(vector)
             solve = _solver(steps, near, vector)
@@ -121,14 +107,15 @@ def _led_away(sizes: list[float], ways: list[np.ndarray], reach: float) -> bool:
     """Whether a search goes on evenly, step after step, so that |F| would vanish only beyond `reach`.
 
     Near a zero steps shrink, by a half where it is degenerate, and |F| falls faster and faster. Towards a zero at infinity,
-    such as that of exp(-x), steps stay as long as they are and |F| falls by the same factor in each.
+    such as that of exp(-x), steps stay as long as they are and |F| falls by the same factor in each. Between a half and one,
+    their geometric mean decides.
     """
-    count = RULE.valley
+    count = LIMITS.window
     if np.isinf(reach) or len(ways) <= 2 * count:
         return False
     before, now = (float(norm(ways[i] - ways[i - count])) for i in (-1 - count, -1))
     fall = np.log(sizes[-1 - count] / sizes[-1])
-    return now >= RULE.even * before and now * np.log(sizes[-1] / RULE.polished) / max(fall, 1e-300) > reach
+    return now >= LIMITS.half**0.5 * before and now * np.log(sizes[-1] / LIMITS.polished) / max(fall, 1e-300) > reach
 
 
 def _solver(steps: "Steps", near: Derivatives, vector: np.ndarray) -> "Solve | None":
@@ -139,32 +126,45 @@ def _solver(steps: "Steps", near: Derivatives, vector: np.ndarray) -> "Solve | N
         return None
 
 
-def _polished(near: Derivatives, vector: np.ndarray, until: float = np.inf) -> np.ndarray:
-    """Undamped steps of least norm, for zeros at which J loses rank: there |F| falls slowly, and damping stalls.
+def newton(
+    near: Derivatives,
+    vector: np.ndarray,
+    least: float,
+    cuts: np.ndarray,
+    until: float = np.inf,
+    multiples: tuple[float, ...] = (1.0,),
+    corrections: int = 0,
+) -> np.ndarray:
+    """Undamped steps of least norm until |F| is `least`, for zeros at which J loses rank: there damping stalls.
+
+    Each of the `cuts` is tried: the share of the largest singular value below which a step leaves singular values out.
 
     A step along a direction that J hardly resolves is long, and bends away in those it resolves well. So each trial is
-    brought back along these, with the same J, before it is judged.
+    brought back along these, with the same J, before it is judged. Multiples of each step are tried as well: where F is
+    homogeneous of degree p at a zero, J(x) x = p F(x), a step goes 1/p of the way, and its p-fold all of it.
     """
     velocity = near.velocity(vector)
-    for _ in range(RULE.patience):
+    for _ in range(LIMITS.patience):
         size = float(norm(velocity))
-        if size <= RULE.polished or near.products >= until:
+        if size <= least or near.products >= until:
             break
-        try:
-            left, values, right = _singular(near, vector)
+        try:  # the least values decide, so they are not those of a symmetric matrix where all take a moment only
+            left, values, right = np.linalg.svd(near.jacobian(vector)) if near.dense else _singular(near, vector)
         except (NotFinite, np.linalg.LinAlgError):
             break
 
         def back(f: np.ndarray, cut: float, parts: tuple = (left, values, right)) -> np.ndarray:
-            along, kept, across = parts[0], parts[1] > cut * parts[1][0], parts[2]
-            return -across[kept].T @ ((along[:, kept].T @ f) / parts[1][kept])
+            along, kept, across = parts[0].T @ f, parts[1] > cut * parts[1][0], parts[2]
+            return -across[kept].T @ (along[kept] / parts[1][kept])
 
         trials = []
-        for cut in RULE.cuts:
-            tried = vector + back(velocity, cut)
-            for _ in range(RULE.returns):
-                tried = tried + back(near.velocity(tried), RULE.resolved * cut)
-            trials.append((tried, near.velocity(tried)))
+        for cut in cuts:
+            step = back(velocity, cut)
+            for multiple in multiples:
+                tried = vector + multiple * step
+                for _ in range(corrections):
+                    tried = tried + back(near.velocity(tried), LIMITS.resolved * cut)
+                trials.append((tried, near.velocity(tried)))
         tried, found = min(trials, key=lambda trial: np.nan_to_num(norm(trial[1]), nan=np.inf))
         if not norm(found) < 0.9 * size:
             break
@@ -202,38 +202,16 @@ def _iterated_steps(near: Derivatives, vector: np.ndarray) -> Solve:
     from scipy.sparse.linalg import lsmr
 
     operator = near.operator(vector)
-    accuracy = RULE.iterated_tolerance if len(vector) <= LARGEST_DENSE else RULE.iterated_tolerance**2
+    # Coarse, because the next step corrects what is left; finer where nothing finishes with the whole Jacobian.
+    accuracy = LIMITS.gain if len(vector) <= LARGEST_DENSE else LIMITS.gain**2
 
     def solve(f: np.ndarray, damp: float) -> tuple[np.ndarray, float]:
         rate = float(norm(near.jvp(vector, f)) / norm(f))
-        bounds: Any = {"atol": accuracy, "btol": accuracy, "maxiter": RULE.iterated_products}
+        bounds: Any = {"atol": accuracy, "btol": accuracy, "maxiter": LIMITS.inner}
         step = -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), **bounds)[0]
         return step, float(norm(f + near.jvp(vector, step)))
 
     return solve
-
-
-CRITICAL = 1e-10
-"""Largest |F| of a point that is called critical."""
-FASTEST = 6
-"""Rates that are computed of a large model, and shown of any."""
-
-
-@dataclass(frozen=True)
-class PassingRule:
-    """Which frames of a run the searches for critical points start from, and how much work they take."""
-
-    slower: float = 0.5  # a slow frame: |F| is this many times smaller than before and after it, or less
-    most_slow: int = 8  # slow frames that are used, the most marked ones
-    searches: int = 5  # starts from a slow frame up to the next peak of |F|, until a point is `close` in relative distance
-    close: float = 0.05
-    products: int = 10_000  # with J, in all searches along a run
-    reach: float = 0.5  # relative distance beyond which a valley of |F| is not followed,
-    led_away: int = 2  # and searches from a slow frame that end in such a valley, after which no more are made
-    origin: float = 0.1  # distances from shorter points are relative to this share of the longest parameter vector
-
-
-PASSING = PassingRule()
 
 
 @dataclass(frozen=True, repr=False)
@@ -333,26 +311,22 @@ class CriticalPoint:
         return {**{name: getattr(self, name) for name in named}, "rates": growing}
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def critical_point(
     what: Objective | Field,
     params: Params,
     rates: Mapping[str, float] | None = None,
-    *,
-    least_length: float = 0.0,
-    t: float | None = None,
 ) -> CriticalPoint:
     """The critical point that least squares on F finds from `params`.
 
     Symmetries make critical points orbits and the Jacobian singular there; damped Newton takes steps of least norm, so the
     member of the orbit that is found is one near the start. Where |F| has no zero nearby the residual says so. Its distance
-    is relative to its norm, but at least to `least_length`, by default that of `params`: the origin has none.
+    is relative to its norm, but at least to that of `params`: the origin has none.
 
     Args:
         what: an objective or a field.
         params: where the search begins.
         rates: a factor of the velocity for each block.
-        least_length: the least length that the distance is relative to.
-        t: kept in the answer.
 
     Returns:
         The point, its residual and its rates.
@@ -364,33 +338,28 @@ def critical_point(
     """
     near = Derivatives(what, params, rates)
     start = near.layout.pack(params)
-    return _described(near, Ended(refine(near, start)), start, least_length, t)
+    return _described(near, Ended(refine(near, start)), start, float(norm(start)))
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Where a search ended, whether its work was used up, and whether it was led away."""
+    """Where a search ended; `stopped` says why it ended early, and `led_away` whether along a valley."""
 
     vector: np.ndarray
-    used_up: bool = False
+    stopped: str = ""
     led_away: bool = False
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _described(near: Derivatives, ended: Ended, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
-    vector, stopped = ended.vector, ""
+def _described(near: Derivatives, ended: Ended, start: np.ndarray, least_length: float, t: float | None = None) -> CriticalPoint:
+    vector, stopped = ended.vector, ended.stopped
     if far_out(near, start):
         stopped = f"no search: parameters of size {np.abs(start).max():.1e} are too large, or their velocity is not finite"
-    elif ended.led_away:
-        stopped = f"|F| falls only along a valley that leads further than relative distance {PASSING.reach:g}"
-    elif ended.used_up:
-        stopped = f"the work of all searches ({PASSING.products} products with the Jacobian) did not suffice"
     point, objective = near.layout.unpack(vector), near.field.objective
-    length = max(float(norm(vector)), least_length or float(norm(start)), 1e-300)
     return CriticalPoint(
         params=point,
         residual=float(norm(near.velocity(vector))),
-        distance=float(norm(vector - start)) / length,
+        distance=float(norm(vector - start)) / max(float(norm(vector)), least_length, 1e-300),
         find_spectrum=lambda: spectrum_at(near, vector, FASTEST),
         gradient=objective is not None,
         loss=float(objective.value(point)) if objective is not None else None,
@@ -411,7 +380,7 @@ def critical_points(
     A run leaves a saddle along what grows there while the rest still approaches it, so where the slowest frame leads to no
     close point, frames up to the next peak of |F| are tried as well, and the point nearest to the slow frame is kept. The work
     of all searches is bounded and shared among the slow points; a point whose share was used up says so in `stopped`.
-    `heard` is called with the number of products with J so far; the searches make about `PASSING.products` at most.
+    `heard` is called with the number of products with J so far; the searches make about `LIMITS.products` at most.
 
     Args:
         run: the run.
@@ -427,17 +396,15 @@ def critical_points(
         >>> [point.kind for point in ss.critical_points(flow, well)]
         ['maximum', 'minimum']
     """
-    chosen = rates if rates is not None else run.spec["dynamics"].get("rates", {})
-    lengths = [norm([norm(run.params[name][i]) for name in run.params]) for i in range(run.frames)]
-    length = PASSING.origin * float(np.max(lengths))
+    near = Derivatives(what, run.at(0), run.spec["dynamics"].get("rates", {}) if rates is None else rates, heard)
+    length = LIMITS.size * max(float(norm(near.layout.pack(run.at(i)))) for i in range(run.frames))
     speed = run.series["speed"]
-    frames = slow_frames(speed, PASSING.most_slow)
-    near = Derivatives(what, run.at(0), chosen, heard)
+    frames = slow_frames(speed, LIMITS.most_slow)
     found, spent = [], 0
     for number, (frame, following) in enumerate(zip(frames, [*frames[1:], run.frames], strict=True)):
-        share, before = max(PASSING.products - spent, 0) / (len(frames) - number), near.products
+        share, before = max(LIMITS.products - spent, 0) / (len(frames) - number), near.products
         peak = frame + int(np.argmax(speed[frame:following]))
-        starts = np.unique(np.linspace(frame, peak, PASSING.searches).astype(int))
+        starts = np.unique(np.linspace(frame, peak, LIMITS.starts).astype(int))
         ended = _nearest(near, [near.layout.pack(run.at(int(i))) for i in starts], length, share)
         spent += near.products - before
         found.append(_described(near, ended, near.layout.pack(run.at(frame)), length, float(run.time[frame])))
@@ -450,7 +417,7 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
     Each search may use half of what is left of the share, so that a long valley of |F| leaves something for the next start.
     """
     until, used_up, led_away = near.products + share, False, 0
-    reach = PASSING.reach * max(float(norm(starts[0])), least_length)
+    reach = LIMITS.reach * max(float(norm(starts[0])), least_length)
 
     def search(start: np.ndarray) -> np.ndarray:
         nonlocal used_up, led_away
@@ -471,12 +438,15 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
         return float(norm(vector - starts[0])) / max(float(norm(vector)), least_length, 1e-300)
 
     for start in starts[1:]:
-        if away(best) <= PASSING.close or led_away >= PASSING.led_away:
+        if away(best) <= LIMITS.close or led_away >= LIMITS.led_away:
             break
         best = min(best, search(start), key=away)
+    work = f"the work of all searches ({LIMITS.products} products with the Jacobian) did not suffice"
     if away(best) < np.inf:
-        return Ended(best, used_up and away(best) > PASSING.close)
-    return Ended(first, used_up, led_away > 0)
+        return Ended(best, work if used_up and away(best) > LIMITS.close else "")
+    if led_away:
+        return Ended(first, f"|F| falls only along a valley that leads further than relative distance {LIMITS.reach:g}", True)
+    return Ended(first, work if used_up else "")
 
 
 def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
@@ -491,6 +461,6 @@ def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
         return []
     logs = -np.log(np.maximum(np.where(finite, speed, speed[finite].max()), CRITICAL))  # below it, only rounding moves
     ends = np.concatenate([[logs.min() - 1], logs, [logs.min() - 1]])
-    frames, facts = find_peaks(ends, prominence=-np.log(PASSING.slower))
+    frames, facts = find_peaks(ends, prominence=-np.log(LIMITS.half))
     marked = np.argsort(-facts["prominences"], kind="stable")[:most]
     return sorted((frames[marked] - 1).tolist())

@@ -17,9 +17,6 @@ DENSE = 500
 ALL_RATES = 1600
 """Parameters up to which all rates are computed where the model has its own derivatives: about two seconds at this size."""
 
-_COLUMNS = 16
-"""Columns of the Jacobian that are formed at once, at most."""
-
 
 class NotFinite(StagescopeError):
     """A derivative at a point so far out that numbers overflow."""
@@ -185,26 +182,12 @@ def _along_lines(taylor: TaylorField, rates: np.ndarray, weights: np.ndarray) ->
     }
 
 
-def _velocity(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> Callable[[Any, Any], Any]:
-    """F of a flat vector and data, as a JAX expression."""
-    from stagescope.autodiff import jnp
-
-    field = as_field(source.what)
-    where, shapes, rate = layout.slices(), dict(layout.shapes), dict(rates)
-
-    def velocity(vector: Any, data: Any) -> Any:
-        found = field.checked({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
-        return jnp.concatenate([rate[name] * found[name].ravel() for name in layout.names])
-
-    return velocity
-
-
 @lru_cache(maxsize=64)
 def _series(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...], order: int) -> Any:
     """Taylor terms along a line, by nested forward derivatives: compiled for every order that is asked for."""
     from stagescope.autodiff import jax, jnp
 
-    velocity = _velocity(source, layout, rates)
+    velocity = as_field(source.what).traced(layout, dict(rates))
 
     def series(vector: Any, displacement: Any, data: Any) -> Any:
         terms: Callable[[Any], tuple] = lambda share: (velocity(vector + share * displacement, data),)  # noqa: E731
@@ -227,7 +210,7 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
     """Compiled once for equal descriptions."""
     from stagescope.autodiff import jax, jnp
 
-    velocity = _velocity(source, layout, rates)
+    velocity = as_field(source.what).traced(layout, dict(rates))
 
     def forward(vector: Any, direction: Any, data: Any) -> Any:
         return jax.jvp(lambda x: velocity(x, data), (vector,), (direction,))[1]
@@ -239,11 +222,11 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
         return jax.jvp(lambda x: forward(x, direction, data), (vector,), (direction,))[1]
 
     def jacobian(vector: Any, data: Any) -> Any:
-        """Column by column, a few at once: all at once would hold the intermediate values of every column in memory.
+        """Column by column, up to 16 at once: all at once would hold the intermediate values of every column in memory.
 
         Batches are of one size, the last one filled up with zeros: another size would be compiled a second time.
         """
-        batches = -(-layout.size // _COLUMNS)
+        batches = -(-layout.size // 16)
         each = -(-layout.size // batches)
         given = jnp.eye(batches * each, layout.size)
         return jax.lax.map(lambda e: forward(vector, e, data), given, batch_size=each)[: layout.size].T

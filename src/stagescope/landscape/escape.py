@@ -14,32 +14,15 @@ from numpy.linalg import norm
 from stagescope.detect.events import first_crossing
 from stagescope.errors import StagescopeError
 from stagescope.fields.field import Field, Objective
-from stagescope.landscape.critical import FASTEST, CriticalPoint
+from stagescope.landscape.critical import FASTEST, CriticalPoint, newton
 from stagescope.landscape.derivatives import DENSE, Derivatives, NotFinite
+from stagescope.landscape.limits import EPS, LIMITS
 from stagescope.landscape.linearise import Linearisation, last_rise, linearise
 from stagescope.landscape.spectrum import blocks, spectrum
 from stagescope.runs.run import Run
 
-
-@dataclass(frozen=True)
-class TipRule:
-    """How the tip is searched for, and which tests its order must pass."""
-
-    multiples: tuple[float, ...] = (1.0, 2.0, 3.0)  # of a Newton step: the p-fold one ends a homogeneous field of degree p
-    cuts: tuple[float, ...] = (1e-12, 1e-8, 1e-5, 1e-3)  # singular values below such a share of the largest are not used
-    steps: int = 40
-    reached: float = 1e-12  # |F| at a tip
-    flat: float = 1e-4  # singular values of J at the tip below this share of the largest one at the run are its kernel
-    sizes: tuple[float, float] = (0.005, 0.01)  # of test displacements, relative to the length
-    directions: int = 4
-    agree: float = 0.1  # tests of the order must differ by less
-    slaving: int = 30  # steps that bring the range coordinates to where F has none in them
-    iterations: int = 500  # of the power method
-    parity: float = 1e-3  # least share of F that c must have: F of the other parity is of no whole order
-    exact: float = 1e-4  # |F_p(u) - c u| / c of an eigenvector
-
-
-TIP = TipRule()
+CUTS = np.array([1e-12, 1e-8, 1e-5, 1e-3])
+"""Those of the steps towards a tip, where many singular values are nearly zero."""
 
 
 @dataclass(frozen=True)
@@ -51,56 +34,29 @@ class Tip:
     coefficient: float | None
 
 
-def find_tip(near: Derivatives, start: np.ndarray, reach: float, length: float) -> Tip | None:
-    """The tip that Euler-Newton steps reach from `start` within `reach`, None if they do not.
-
-    Where F is homogeneous of degree p at a zero, J(x) x = p F(x): a Newton step goes 1/p of the way, the p-fold one all of it.
-    """
-    try:
-        largest = float(norm(near.jacobian(start), 2))
-        point = _euler_newton(near, start)
-        if norm(near.velocity(point)) > TIP.reached or norm(point - start) > reach:
-            return None
-        return _described(near, point, start, TIP.flat * largest, length)
-    except (NotFinite, np.linalg.LinAlgError):
-        return None
-
-
-def _euler_newton(near: Derivatives, start: np.ndarray) -> np.ndarray:
-    point, size = start, float(norm(near.velocity(start)))
-    for _ in range(TIP.steps):
-        left, values, right = np.linalg.svd(near.jacobian(point))
-        along, trials = left.T @ near.velocity(point), []
-        for cut in TIP.cuts:
-            kept = values > cut * values[0]
-            step = -right[kept].T @ (along[kept] / values[kept])
-            trials += [point + multiple * step for multiple in TIP.multiples]
-        sizes = [float(np.nan_to_num(norm(near.velocity(trial)), nan=np.inf)) for trial in trials]
-        best = int(np.argmin(sizes))
-        if not sizes[best] < 0.9 * size:
-            break
-        point, size = trials[best], sizes[best]
-        if size < 1e-16:
-            break
-    return point
-
-
 Reduced = Callable[[np.ndarray], np.ndarray]
 """F on the kernel, its range coordinates slaved [Lyapunov-Schmidt]: a displacement in the kernel to its velocity there."""
 
 
-def _described(near: Derivatives, point: np.ndarray, start: np.ndarray, flat: float, length: float) -> Tip:
-    left, values, right = np.linalg.svd(near.jacobian(point))
-    kernel = right[values <= flat]
-    if not len(kernel):
-        return Tip(point, None, None)
-    rng = np.random.default_rng(0)
-    first = kernel @ (start - point)
-    directions = [first, *rng.normal(size=(TIP.directions, len(kernel)))]
-    directions = [y / norm(y) for y in directions if norm(y) > 0]
-    reduced = _reduced(near, point, (left, values, right), values > flat)
-    order = _order(reduced, directions, length)
-    return Tip(point, order, None if order is None else _coefficient(reduced, directions, order, length))
+def find_tip(near: Derivatives, start: np.ndarray, reach: float, length: float) -> Tip | None:
+    """The tip that undamped steps reach from `start` within `reach`, None if they do not."""
+    try:
+        largest = float(norm(near.jacobian(start), 2))
+        point = newton(near, start, EPS, CUTS, multiples=(1.0, 2.0, 3.0))
+        if norm(near.velocity(point)) > LIMITS.polished or norm(point - start) > reach:
+            return None
+        left, values, right = np.linalg.svd(near.jacobian(point))
+        ranged = values > LIMITS.kernel * largest
+        kernel = right[~ranged]
+        if not len(kernel):
+            return Tip(point, None, None)
+        others = np.random.default_rng(0).normal(size=(LIMITS.starts - 1, len(kernel)))
+        directions = [y / norm(y) for y in (kernel @ (start - point), *others) if norm(y) > 0]
+        reduced, s = _reduced(near, point, (left, values, right), ranged), LIMITS.displacement * length
+        order = _order(reduced, directions, s)
+        return Tip(point, order, None if order is None else _coefficient(reduced, directions, order, s))
+    except (NotFinite, np.linalg.LinAlgError):
+        return None
 
 
 def _reduced(near: Derivatives, point: np.ndarray, parts: tuple[np.ndarray, ...], ranged: np.ndarray) -> Reduced:
@@ -111,7 +67,7 @@ def _reduced(near: Derivatives, point: np.ndarray, parts: tuple[np.ndarray, ...]
     def reduced(y: np.ndarray) -> np.ndarray:
         vector = point + kernel.T @ y
         velocity = near.velocity(vector)
-        for _ in range(TIP.slaving if ranged.any() else 0):
+        for _ in range(LIMITS.patience if ranged.any() else 0):
             step = back @ velocity
             vector = vector - step
             velocity = near.velocity(vector)
@@ -122,22 +78,21 @@ def _reduced(near: Derivatives, point: np.ndarray, parts: tuple[np.ndarray, ...]
     return reduced
 
 
-def _order(reduced: Reduced, directions: list[np.ndarray], length: float) -> float | None:
+def _order(reduced: Reduced, directions: list[np.ndarray], s: float) -> float | None:
     """The power of s by which F grows in each direction, where all tests agree; a whole number where it is one."""
-    small, large = (size * length for size in TIP.sizes)
-    sizes = np.array([[norm(reduced(s * y)) for s in (small, large, 2 * large)] for y in directions])
+    sizes = np.array([[norm(reduced(factor * s * y)) for factor in (1, 2, 4)] for y in directions])
     if not np.all(sizes > 0):
         return None
     tests = np.log2(sizes[:, 1:] / sizes[:, :-1]).ravel()
-    if not np.ptp(tests) <= TIP.agree:
+    if not np.ptp(tests) <= LIMITS.holds:
         return None
     found = float(np.mean(tests))
-    return round(found) if abs(found - round(found)) <= TIP.agree else round(found, 2)
+    return round(found) if abs(found - round(found)) <= LIMITS.holds else round(found, 2)
 
 
-def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, length: float) -> float | None:
+def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, s: float) -> float | None:
     """The largest c with F_p(u) = c u, by the shifted power method; odd and even parts are taken to drop the next order."""
-    s, sign = TIP.sizes[0] * length, (-1.0) ** order if order == round(order) else 0.0
+    sign = (-1.0) ** order if order == round(order) else 0.0
 
     def leading(y: np.ndarray) -> np.ndarray:
         """The part of F of that parity."""
@@ -146,47 +101,22 @@ def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, l
         return (reduced(s * y) + sign * reduced(-s * y)) / (2 * s**order)
 
     whole = max(float(norm(reduced(s * y))) / s**order for y in directions)
-    found = [c for c in (_power(leading, y, order) for y in directions) if c is not None and c > TIP.parity * whole]
+    found = [c for c in (_power(leading, y, order) for y in directions) if c is not None and c > LIMITS.small * whole]
     return max(found) if found else None
 
 
 def _power(leading: Reduced, y: np.ndarray, order: float) -> float | None:
     """c of the eigenvector that the power method finds from y; None if it does not converge, or c is not above zero."""
     shift = 0.0
-    for _ in range(TIP.iterations):
+    for _ in range(LIMITS.steps):
         value = leading(y)
         c = float(value @ y)
-        if norm(value - c * y) <= TIP.exact * abs(c):
+        if norm(value - c * y) <= LIMITS.kernel * abs(c):
             return c if c > 0 else None
         shift = max(shift, order * float(norm(value)) / 2)
         y = value + shift * y
         y = y / norm(y)
     return None
-
-
-@dataclass(frozen=True)
-class LawRule:
-    """When a polynomial is the law of an escape, and how far it is followed.
-
-    Remainders are means over the time of the escape, along the path of the law itself, of the share of F that it leaves out:
-    about the relative error of the time the law says.
-    """
-
-    linear: float = 0.1  # largest remainder of a linear law
-    tolerance: float = 0.02  # of an order above one
-    drift: float = 0.1  # of a law without a critical point
-    most: int = 5  # orders that are tried,
-    most_drift: int = 3  # and of a drift
-    size: float = 0.1  # an escape ends at this share of the longest parameter vector,
-    beyond: float = 2.0  # or at so many times the distance at which it began
-    horizon: float = 10.0  # a law is followed for so many lengths of the run
-    calls: int = 4000  # of the polynomial for one path,
-    calls_drift: int = 500  # and for one of a drift
-    points: int = 60  # along a path at which the remainder is taken
-    accuracy: float = 1e-7
-
-
-LAW = LawRule()
 
 
 @dataclass(frozen=True)
@@ -208,45 +138,16 @@ class _UsedUp(Exception):
     pass
 
 
-def local_law(near: Derivatives, point: np.ndarray, start: np.ndarray, size: float, horizon: float) -> LocalLaw:
-    """The law of least order above one that holds from the displacement `start` from a critical point on."""
-    return _least(near, (point, start), range(2, LAW.most + 1), LAW.tolerance, (size, horizon, LAW.calls))
-
-
-def drift_law(near: Derivatives, here: np.ndarray, size: float, horizon: float, most: int) -> LocalLaw:
-    """The law of least order, at most `most`, by which F and its derivatives at a point that is not critical move it on."""
-    jacobian, velocity = near.jacobian(here), near.velocity(here)
-    times, path, left = _straight(jacobian, velocity, size, horizon)
-    found = _mean_remainder(near, here, times, path, lambda displacement: velocity + jacobian @ displacement)
-    if left and found <= LAW.drift:
-        return LocalLaw(1, found, float(times[-1]), path[-1])
-    higher = _least(near, (here, np.zeros_like(here)), range(2, most + 1), LAW.drift, (size, horizon, LAW.calls_drift))
-    return higher if higher.order is not None else LocalLaw(None, min(found, higher.remainder), why=higher.why)
-
-
-def carried(near: Derivatives, here: np.ndarray, order: int, goal: Callable[[np.ndarray], float], horizon: float) -> float | None:
-    """The time in which the Taylor polynomial of F of an order at a point carries it to where `goal` of the vector is zero.
-
-    F at the point is kept, so it need not be critical. None where it does not come there by the horizon, or in `LAW.calls`.
-    """
-
-    def law(displacement: np.ndarray) -> np.ndarray:
-        return near.series(here, displacement, order).sum(axis=0)
-
-    try:
-        times, _, reached = _followed(law, np.zeros_like(here), 1.0, horizon, LAW.calls, lambda moved: goal(here + moved))
-    except _UsedUp:
-        return None
-    return float(times[-1]) if reached else None
-
-
-def _least(
-    near: Derivatives, place: tuple[np.ndarray, np.ndarray], orders: range, bound: float, limits: tuple[float, float, int]
+def local_law(
+    near: Derivatives, point: np.ndarray, start: np.ndarray, size: float, horizon: float, most: int = LIMITS.orders
 ) -> LocalLaw:
-    """The first order whose remainder, at the start and along its path, is within the bound, and by which the run leaves."""
-    (point, start), least, why = place, np.inf, ""
-    drift = not start.any()
-    for order in orders:
+    """The law of least order, from two to `most`, that holds from the displacement `start` from a point on, and leaves it.
+
+    A remainder is taken at the start and along the path. Where `start` is zero, F at the point is kept: a drift.
+    """
+    drift, least, why = not start.any(), np.inf, ""
+    bound, calls = (LIMITS.holds, LIMITS.drift_calls) if drift else (LIMITS.precise, LIMITS.calls)
+    for order in range(2, most + 1):
 
         def law(displacement: np.ndarray, order: int = order) -> np.ndarray:
             return near.series(point, displacement, order)[0 if drift else 1 :].sum(axis=0)
@@ -256,9 +157,9 @@ def _least(
             least = min(least, first)
             continue
         try:
-            times, path, left = _followed(law, start, *limits)
+            times, path, left = _followed(law, start, size, horizon, calls)
         except _UsedUp:
-            return LocalLaw(None, least, why=f"the law of order {order} was not followed in {limits[2]} evaluations")
+            return LocalLaw(None, least, why=f"the law of order {order} was not followed in {calls} evaluations")
         found = _mean_remainder(near, point, times, path, law)
         if found <= bound and left:
             return LocalLaw(order, found, float(times[-1]), path[-1])
@@ -267,18 +168,51 @@ def _least(
     return LocalLaw(None, least, why=why)
 
 
+def drift_law(near: Derivatives, here: np.ndarray, size: float, horizon: float, most: int) -> LocalLaw:
+    """The law of least order, at most `most`, by which F and its derivatives at a point that is not critical move it on."""
+    jacobian, velocity = near.jacobian(here), near.velocity(here)
+    times, path, left = _straight(jacobian, velocity, size, horizon)
+    found = _mean_remainder(near, here, times, path, lambda displacement: velocity + jacobian @ displacement)
+    if left and found <= LIMITS.holds:
+        return LocalLaw(1, found, float(times[-1]), path[-1])
+    higher = local_law(near, here, np.zeros_like(here), size, horizon, most)
+    return higher if higher.order is not None else LocalLaw(None, min(found, higher.remainder), why=higher.why)
+
+
+def carried(near: Derivatives, here: np.ndarray, order: int, goal: Callable[[np.ndarray], float], horizon: float) -> float | None:
+    """The time in which the Taylor polynomial of F of an order at a point carries it to where `goal` of the vector is zero.
+
+    F at the point is kept, so it need not be critical. None where it does not come there by the horizon, or in `LIMITS.calls`.
+    """
+
+    def law(displacement: np.ndarray) -> np.ndarray:
+        return near.series(here, displacement, order).sum(axis=0)
+
+    try:
+        times, _, reached = _followed(law, np.zeros_like(here), 1.0, horizon, LIMITS.calls, lambda moved: goal(here + moved))
+    except _UsedUp:
+        return None
+    return float(times[-1]) if reached else None
+
+
 def linear_remainder(local: Linearisation, start: np.ndarray, after: float | None) -> float:
     """The mean remainder of the linear law over an escape; of a large model, or one that never leaves, that at its start."""
     near, point = local.near, local.point
     if not after or not near.dense:
         return remainder(near, point, start, lambda displacement: near.jvp(point, displacement))
+    jacobian, times = local.jacobian, np.linspace(0.0, after, LIMITS.points)
+    path = _exponential(jacobian, start, times)
+    return _mean_remainder(near, point, times, path, lambda displacement: jacobian @ displacement)
+
+
+def _exponential(matrix: np.ndarray, start: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """e^(matrix t) start at equally spaced times from 0 on."""
     from scipy.linalg import expm
 
-    jacobian, times = local.jacobian, np.linspace(0.0, after, LAW.points)
-    step, path = expm(jacobian * times[1]), [start]
+    step, path = expm(matrix * times[1]), [start]
     for _ in times[1:]:
         path.append(step @ path[-1])
-    return _mean_remainder(near, point, times, np.array(path), lambda displacement: jacobian @ displacement)
+    return np.array(path)
 
 
 Law = Callable[[np.ndarray], np.ndarray]
@@ -293,7 +227,7 @@ def remainder(near: Derivatives, point: np.ndarray, displacement: np.ndarray, la
 
 
 def _mean_remainder(near: Derivatives, point: np.ndarray, times: np.ndarray, path: np.ndarray, law: Law) -> float:
-    kept = np.unique(np.linspace(0, len(times) - 1, LAW.points).astype(int))
+    kept = np.unique(np.linspace(0, len(times) - 1, LIMITS.points).astype(int))
     values = np.array([remainder(near, point, path[i], law) for i in kept])
     return float(np.trapezoid(values, times[kept]) / times[-1]) if times[-1] > 0 else float(values[0])
 
@@ -313,11 +247,8 @@ def _straight(jacobian: np.ndarray, velocity: np.ndarray, size: float, horizon: 
     moved = expm(whole * end)
     while end < horizon and norm(moved[:count, count]) < size:  # also ends where it is not finite
         moved, end = moved @ moved, 2 * end
-    times = np.linspace(0.0, end, 8 * LAW.points)
-    step, path = expm(whole * times[1]), [np.append(np.zeros(count), 1.0)]
-    for _ in times[1:]:
-        path.append(step @ path[-1])
-    found = np.array(path)[:, :count]
+    times = np.linspace(0.0, end, 8 * LIMITS.points)
+    found = _exponential(whole, np.append(np.zeros(count), 1.0), times)[:, :count]
     long = np.flatnonzero(~(norm(found, axis=1) < size))
     last = int(long[0]) if long.size else len(times) - 1
     return times[: last + 1], found[: last + 1], bool(long.size)
@@ -342,15 +273,13 @@ def _followed(
     left: Any = lambda _, displacement: end(displacement)  # noqa: E731
     left.terminal, left.direction = True, 1
     method = "LSODA" if len(start) <= DENSE else "RK45"  # of many parameters, its implicit steps take too long
-    bounds: Any = {"rtol": LAW.accuracy, "atol": LAW.accuracy**2 * size}
+    bounds: Any = {"rtol": LIMITS.accuracy, "atol": LIMITS.accuracy**2 * size}
     found = solve_ivp(velocity, (0.0, horizon), start, method=method, events=left, **bounds)
     return found.t, found.y.T, found.status == 1
 
 
-NEAR = 0.3
+NEAR = LIMITS.near
 """Relative distance from a critical point beyond which its laws are not believed."""
-FURTHEST = 1.0
-"""Relative distance up to which a law of a higher order is tried, since its remainder says whether it holds."""
 NO_CLOCK = "this run has no flow time, so rates cannot be compared"
 
 
@@ -386,12 +315,12 @@ class Visit:
 
     @property
     def horizon(self) -> float:
-        return LAW.horizon * float(self.run.time[-1])
+        return LIMITS.horizon * float(self.run.time[-1])
 
     @cached_property
     def size(self) -> float:
         """The distance from a critical point at which an escape of a higher order ends."""
-        return max(LAW.size * self.length, LAW.beyond * float(norm(self.start)))
+        return max(LIMITS.size * self.length, float(norm(self.start)) / LIMITS.half)
 
     @cached_property
     def escapes(self) -> bool:
@@ -419,7 +348,7 @@ def _opening(visit: Visit) -> dict[str, Any]:
     """What opens at a critical point close to the run, by the law of least order that holds."""
     if len(visit.point.growing):
         found = _linear(visit)
-        if found["remainder"] <= LAW.linear:
+        if found["remainder"] <= LIMITS.holds:
             growing = tuple(float(rate) for rate in np.real(visit.point.growing)[:FASTEST])
             return {"law": "linear", "order": 1, "opening": blocks(visit.point.directions[0]), "rates": growing} | found
         if visit.run.clock != "t":
@@ -443,9 +372,9 @@ def _linear(visit: Visit) -> dict[str, Any]:
         return {"remainder": first, "note": NO_CLOCK}
     try:
         local = linearise(visit.what, visit.point.params, visit.rates)
-        ahead = local.escape_time(visit.run.at(visit.frame), LAW.size * visit.length)
+        ahead = local.escape_time(visit.run.at(visit.frame), LIMITS.size * visit.length)
         left_out = linear_remainder(local, visit.start, ahead)
-        measured = _measured(visit, local) if left_out <= LAW.linear else {}
+        measured = _measured(visit, local) if left_out <= LIMITS.holds else {}
     except (StagescopeError, np.linalg.LinAlgError) as error:
         return {"remainder": first, "note": f"its escape is not predicted: {error}"}
     when = None if ahead is None else float(visit.run.time[visit.frame]) + ahead
@@ -454,7 +383,7 @@ def _linear(visit: Visit) -> dict[str, Any]:
 
 def _measured(visit: Visit, local: Linearisation) -> dict[str, Any]:
     """Rate, cosine and escape of the growing part of the run's displacement."""
-    run, frame, size = visit.run, visit.frame, LAW.size * visit.length
+    run, frame, size = visit.run, visit.frame, LIMITS.size * visit.length
     frames = np.arange(frame, run.frames)
     if not local.dense:
         frames = np.unique(np.linspace(frame, run.frames - 1, 100).astype(int))
@@ -477,7 +406,7 @@ def _higher(visit: Visit) -> dict[str, Any]:
     """The escape by a law of order two or more, with order and coefficient at the tip of the zeros where it is reached."""
     law = local_law(visit.near, visit.theta, visit.start, visit.size, visit.horizon)
     if law.order is None or law.end is None:
-        return _lawless(law, LAW.most)
+        return _lawless(law, LIMITS.orders)
     opening = blocks(visit.near.layout.unpack(law.end - visit.start))
     facts: dict[str, Any] = {"law": f"order {law.order}", "order": law.order, "opening": opening}
     tip = find_tip(visit.near, visit.at(visit.frame), NEAR * visit.length, visit.length) if visit.near.dense else None
@@ -503,21 +432,21 @@ def _drift(visit: Visit) -> dict[str, Any]:
     """A slow place without a critical point beside it: the law of the field at the run itself, F kept.
 
     A search that was given up shows nothing: neither that a critical point is near nor that none is. Where one is known, but
-    further than `NEAR`, only its own law of a higher order is stated, if that holds so far away.
+    further than `NEAR`, only its own law of a higher order is stated, if that holds so far away: up to the length of the run.
     """
     facts = {"note": _slow(visit)}
     if visit.run.clock != "t" or not visit.near.dense:
         return facts
-    if visit.point.found and visit.point.distance <= FURTHEST:
+    if visit.point.found and visit.point.distance <= 1:
         try:
             found = _higher(visit)
         except (StagescopeError, np.linalg.LinAlgError):
             found = {}
         if "law" in found:
             return found | {"note": f"slow; {_where(visit.point)}, but its law leaves out only {found['remainder']:.2g} of F"}
-    here, size = visit.at(visit.frame), LAW.size * visit.length
+    here, size = visit.at(visit.frame), LIMITS.size * visit.length
     try:
-        most = 1 if visit.left(here, size)[0] is None else LAW.most_drift
+        most = 1 if visit.left(here, size)[0] is None else LIMITS.drift_orders
         law = drift_law(visit.near, here, size, visit.horizon, most)
     except (StagescopeError, np.linalg.LinAlgError):
         return facts
@@ -544,14 +473,10 @@ def _slow(visit: Visit) -> str:
     except StagescopeError as error:
         grows = str(error)
     slow = f"slow (|F| {float(visit.run.series['speed'][visit.frame]):.1e})"
-    if point.led_away:
-        return f"{slow}, but no critical point is near: {point.stopped}. A drift: {grows}"
-    if point.stopped and not point.found:
-        return f"{slow}; whether a critical point is near is not known: {point.stopped}. At the run itself, {grows}"
-    where = _where(point)
-    if point.stopped:
-        return f"{slow}; {where}, nearer ones are not known: {point.stopped}. At the run itself, {grows}"
-    return f"{slow}, but no critical point is near: {where}. A drift: {grows}"
+    if point.stopped and not point.led_away:
+        known = f"{_where(point)}, nearer ones are not known" if point.found else "whether a critical point is near is not known"
+        return f"{slow}; {known}: {point.stopped}. At the run itself, {grows}"
+    return f"{slow}, but no critical point is near: {point.stopped or _where(point)}. A drift: {grows}"
 
 
 def _where(point: CriticalPoint) -> str:

@@ -14,6 +14,7 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.solver import between, steps
 from stagescope.errors import StagescopeError
 from stagescope.fields.field import FlatField, as_field
+from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath, plain_time, unsure
 from stagescope.params import Layout, Params
 
@@ -22,8 +23,6 @@ LOOSER = 100.0
 RECORDS = 3e-4
 """How well a run is read, relatively: its loss may fall by 1 % of the whole between two records, where steps of 5 % take 5 % of
 the time passed: a line between records is off by (1/5)^2 / 8 of that."""
-AGREE = 0.01
-"""Two flows whose times of an event differ by more, relatively, are not the same motion: rounding decides the event."""
 PIECES = np.arange(1, 32) / 32
 """Points in a step that holds an event: a line in the logarithm between two is right to (1/32)^2 / 8 of its bend in the step."""
 
@@ -118,7 +117,7 @@ def flow_prediction(law: Any, start: Params, until: float, flow: GradientFlow, e
 def _event(name: str, exact: float | None, loose: float | None, until: float) -> Predicted:
     """An event from its times in both flows; one that does not come counts as one at the end."""
     first, second = (until if when is None else when for when in (exact, loose))
-    if abs(first - second) > AGREE * first:
+    if abs(first - second) > LIMITS.agree * first:  # not the same motion: rounding decides the event
         here, there = ("does not come" if when is None else f"comes at t={plain_time(when)}" for when in (exact, loose))
         raise NotFollowed(f"float64 does not follow the flow to t={until:g}: {name} {here}, and {there} at {LOOSER:g} times rtol")
     if exact is None:

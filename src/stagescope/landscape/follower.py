@@ -12,29 +12,10 @@ import numpy as np
 from numpy.linalg import norm
 
 from stagescope.errors import InputError, StagescopeError
+from stagescope.landscape.limits import EPS, LIMITS
 
-
-@dataclass(frozen=True)
-class FollowRule:
-    """How long steps are, in units of the length of the point and of the span of the value, and how exact points are."""
-
-    first: float = 0.01
-    longest: float = 0.08
-    shortest: float = 1e-5
-    turn: float = 0.95  # least cosine between the tangents of neighbours
-    newton: int = 8  # corrections of a step
-    exact: float = 1e-11  # largest entry of the rows at a point
-    free: float = 1e-8  # singular values below this share of the largest are directions along which the rows stay zero
-    points: int = 200  # to either side
-    level: float = 1e-7  # change of the value below which a direction is at a constant value
-    loop: int = 20  # points after which a branch that comes back to its first is closed
-    nudge: float = 3e-6  # share of the span by which the value is changed for the slope of the rows
-    far: float = 5.0  # a point this many times longer than the first runs off to infinity
-    located: int = 12  # trials for a place between two points
-    close: float = 1e-9  # in units of the step, within which a place is known
-
-
-RULE = FollowRule()
+NUDGE = EPS ** (1 / 3)
+"""Share of the span by which the value is changed for the slope of the rows: where rounding and the third order are equal."""
 CLOSED = "it closes on itself"
 
 
@@ -98,7 +79,7 @@ class Follower:
 
     def matrix(self, vector: np.ndarray, value: float, slopes: np.ndarray) -> np.ndarray:
         """The derivative of the rows by the scaled coordinates."""
-        h = RULE.nudge * self.span
+        h = NUDGE * self.span
         sides = [(value + h, value - h), (value, value - h), (value + h, value)]
         for up, down in sides:  # at the rim of what is allowed one side is missing
             try:
@@ -114,24 +95,24 @@ class Follower:
         Directions at a constant value belong to families of equal loss. At a fold all are; there the one before is projected.
         """
         _, values, right = np.linalg.svd(self.matrix(at.vector, at.value, at.slopes))
-        free = right[np.sum(values > RULE.free * values[0]) :]
+        free = right[np.sum(values > LIMITS.free * values[0]) :]
         along = free.T @ free[:, -1]
         self.family = self.family or len(free) > 1
-        if norm(along) < RULE.level:
+        if norm(along) < LIMITS.flat:
             along = free.T @ (free @ before)
         along /= max(float(norm(along)), 1e-300)
         return along if along @ before >= 0 else -along
 
     def at_value(self, vector: np.ndarray, value: float, before: np.ndarray) -> Spot | None:
         """The zero nearest to a guess at a value, with a tangent like the one before; None where none is found."""
-        for _ in range(5 * RULE.newton):
+        for _ in range(LIMITS.patience):
             rows, slopes = self.zeros.rows(vector, value), self.zeros.slopes(vector, value)
-            if np.abs(rows).max() <= RULE.exact:
+            if np.abs(rows).max() <= LIMITS.critical:
                 found = Spot(vector, value, before, slopes)
                 return replace(found, tangent=self.tangent(found, before))
             if not np.all(np.isfinite(slopes)):
                 return None
-            vector = vector - np.linalg.lstsq(slopes, rows, rcond=RULE.free)[0]
+            vector = vector - np.linalg.lstsq(slopes, rows, rcond=LIMITS.free)[0]
         return None
 
     def stepped(self, at: Spot, step: float) -> Spot | None:
@@ -139,16 +120,16 @@ class Follower:
         vector, value = at.vector + step * self.length * at.tangent[:-1], at.value + step * self.span * at.tangent[-1]
         sizes = []
         try:
-            for _ in range(RULE.newton):
+            for _ in range(LIMITS.corrections):
                 rows, slopes = self.zeros.rows(vector, value), self.zeros.slopes(vector, value)
                 sizes.append(float(np.abs(rows).max()))
-                if sizes[-1] <= RULE.exact:
+                if sizes[-1] <= LIMITS.critical:
                     found = Spot(vector, float(value), at.tangent, slopes)
                     return replace(found, tangent=self.tangent(found, at.tangent))
                 if not np.isfinite(sizes[-1]) or (len(sizes) > 2 and sizes[-1] > sizes[-3]):
                     return None
                 whole = np.vstack([self.matrix(vector, value, slopes), at.tangent])
-                change = -np.linalg.lstsq(whole, np.append(rows, 0.0), rcond=RULE.free)[0]
+                change = -np.linalg.lstsq(whole, np.append(rows, 0.0), rcond=LIMITS.free)[0]
                 vector, value = vector + self.length * change[:-1], value + self.span * change[-1]
         except (InputError, np.linalg.LinAlgError):
             return None
@@ -157,14 +138,14 @@ class Follower:
     def side(self, sign: float) -> tuple[list[Spot], str]:
         """Points to one side of the first, which is among them, and why there are no more."""
         at = replace(self.first, tangent=sign * self.first.tangent)
-        found, step = [at], RULE.first
-        while len(found) < RULE.points:
+        found, step = [at], LIMITS.first
+        while len(found) < LIMITS.branch:
             following = self.stepped(at, step)
-            if following is None or following.tangent @ at.tangent < RULE.turn:
+            if following is None or following.tangent @ at.tangent < LIMITS.turn:
                 step /= 2
-                if step < RULE.shortest:
+                if step < LIMITS.shortest:
                     # The points up to the first of the last ones, among which the value does not change.
-                    moving = [abs(spot.value - found[-1].value) > RULE.level * self.span for spot in found]
+                    moving = [abs(spot.value - found[-1].value) > LIMITS.flat * self.span for spot in found]
                     last = max((i for i, moves in enumerate(moving) if moves), default=-1)
                     return found[: 2 + last], f"it could not be followed beyond {at.value:.4g}"
                 continue
@@ -178,12 +159,12 @@ class Follower:
             found.append(following)
             moved = (following.vector - self.first.vector) / self.length
             apart = float(norm(np.append(moved, (following.value - self.first.value) / self.span)))
-            if len(found) > RULE.loop and apart < step:
+            if len(found) > LIMITS.window and apart < step:
                 return found, CLOSED
-            if norm(following.vector) > RULE.far * self.length:
+            if norm(following.vector) > LIMITS.far * self.length:
                 return found, f"it runs off to infinity near {following.value:.4g}"
-            at, step = following, min(1.5 * step, RULE.longest)
-        return found, f"it was given up after {RULE.points} points, at {at.value:.4g}"
+            at, step = following, min(1.5 * step, LIMITS.longest)
+        return found, f"it was given up after {LIMITS.branch} points, at {at.value:.4g}"
 
     def located(self, at: Spot, following: Spot, sign: Callable[[Spot], float]) -> Spot:
         """Where a function of a point changes its sign between two neighbours: regula falsi along the step (Illinois)."""
@@ -191,13 +172,13 @@ class Follower:
         best = following
         if f * g >= 0:  # one of them is zero to rounding
             return at if abs(f) < abs(g) else following
-        for _ in range(RULE.located):
+        for _ in range(LIMITS.located):
             middle = (left * g - right * f) / (g - f)
             trial = self.stepped(at, middle)
             if trial is None:
                 break
             best, h = trial, sign(trial)
-            if abs(right - left) < RULE.close * at.step or h == 0:
+            if abs(right - left) < LIMITS.coupling * at.step or h == 0:
                 break
             if h * g < 0:
                 left, f = right, g

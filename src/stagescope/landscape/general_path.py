@@ -18,30 +18,11 @@ from stagescope.errors import InputError
 from stagescope.fields.field import Field, Objective, as_field
 from stagescope.landscape.derivatives import DENSE, Derivatives
 from stagescope.landscape.general_walk import Eigen, Law, Moved, Settled, Tangents, stayed, walk
+from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.linearise import threshold
 from stagescope.landscape.saddle_path import Leg, Place, SaddlePath, of_two_sizes, unsure
 from stagescope.landscape.spectrum import blocks
 from stagescope.params import Params
-
-
-@dataclass(frozen=True)
-class PathRule:
-    """How near a start must be to a critical point, and from which size on a direction belongs to the path."""
-
-    zero: float = 1e-10  # |F| of a critical point
-    linear: float = 0.05  # the linear law holds up to where it misses this share of F
-    near: float = 0.3  # a start is near a critical point if the linear law misses less than this share of F at it
-    etas: tuple[float, float] = (0.01, 0.25)  # eta in shares of the size to which the linear law holds
-    room: float = 1.5  # eta / 2 is at least this many times what grows of the start
-    driven: float = 0.01  # what decays of a start may drive what grows by this share of its size
-    resolved: float = 1e-9  # least distance of a start from a critical point other than the origin, relative
-    slower: float = 0.8  # a slow point: |F| is this many times smaller than before and after it, or less
-    settled: float = 0.01  # a slow point is settled if the rate there is within this of that at the critical point
-    same: float = 1e-9  # neighbouring places whose losses differ by less than this share of the largest are one
-    power: float = 3.0  # a speed that falls more slowly than this power of time has no end at a finite place
-
-
-RULE = PathRule()
 
 
 def general_path(what: Objective | Field, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
@@ -71,7 +52,7 @@ def _checked(what: Objective | Field, start: Params) -> Derivatives:
     if field.objective is None:
         name = type(what).__name__
         speed = field.speed(field.rhs({block: np.zeros(np.shape(value)) for block, value in start.items()}))
-        drift = f" ({_no_point(speed)})" if speed > RULE.zero else ""
+        drift = f" ({_no_point(speed)})" if speed > LIMITS.critical else ""
         raise InputError(f"{name} is no gradient of a loss, and a general saddle path needs one{drift}; run it instead")
     near = Derivatives(what, start)
     if near.layout.size > DENSE:
@@ -89,21 +70,21 @@ def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
     """The critical point that a start is near: the origin, or the one that a search finds from the start."""
     origin, fast = np.zeros_like(y), float(norm(law.velocity(y)))
     speed = float(norm(law.velocity(origin)))
-    if speed <= RULE.zero and _missed(law, origin, y) <= RULE.near:
+    if speed <= LIMITS.critical and _missed(law, origin, y) <= LIMITS.near:
         return origin
     found = law.refined(y)
-    if speed <= RULE.zero and norm(found) < norm(y):
+    if speed <= LIMITS.critical and norm(found) < norm(y):
         _refuse_degenerate(Eigen.of(law.jacobian(origin)))
-    critical = norm(law.velocity(found)) <= RULE.zero
+    critical = norm(law.velocity(found)) <= LIMITS.critical
     away, length = float(norm(y - found)), float(norm(found))
-    if critical and away < RULE.resolved * length:
+    if critical and away < LIMITS.coupling * length:
         raise InputError(
             f"the start is {away / length:.1g} of its length from a critical point, less than is told from rounding "
-            f"({RULE.resolved:g}); start further from it"
+            f"({LIMITS.coupling:g}); start further from it"
         )
-    if critical and _missed(law, found, y) <= RULE.near:
+    if critical and _missed(law, found, y) <= LIMITS.near:
         return found
-    if speed > RULE.zero:
+    if speed > LIMITS.critical:
         raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it instead")
     much = float(norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / norm(y))
     raise InputError(f"the start is {much:.3g} times as large as the linear law at the origin reaches; take a smaller start")
@@ -123,7 +104,7 @@ def reach(law: Law, point: np.ndarray, eigen: Eigen, unit: np.ndarray) -> float:
     speed, size = float(norm(linear)), 100.0
     while size > 1e-12:
         moved = law.velocity(point + size * unit)
-        if norm(moved - size * linear) <= RULE.linear * size * speed:
+        if norm(moved - size * linear) <= LIMITS.linear * size * speed:
             break
         size /= np.sqrt(2)
     return size
@@ -143,7 +124,7 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     _refuse_degenerate(eigen)
     stay, _ = stayed(law, point, 0.0, begin, 0.0, np.inf)
     if stay.opened is None:
-        return RULE.etas[0]
+        return LIMITS.agree
     limit = reach(law, point, eigen, stay.opened)
     falling, size = (
         float(np.exp(begin.within(eigen.vectors[:, places]).top))
@@ -159,16 +140,16 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     rest = begin.within(eigen.vectors[:, decays]).total
     if rest.any() and size:
         driven = np.abs(eigen.vectors[:, grows].T @ law.second(point, rest) / 2 / eigen.rates[grows]).max(initial=0.0)
-        if driven > RULE.driven * size:
+        if driven > LIMITS.agree * size:
             raise InputError(
                 f"what decays of the start, of size {norm(rest):.2g}, drives what grows by {driven / size:.2g} of its size, "
                 "and the linear law leaves that out; take a start with less of it"
             )
-    least, most = (share * limit for share in RULE.etas)
-    if 2 * RULE.room * size > most:
-        much = f"{2 * RULE.room * size / most:.3g} times the largest that is small beside what opens"
+    least, most = LIMITS.agree * limit, LIMITS.largest_eta * limit
+    if 2 * LIMITS.room * size > most:
+        much = f"{2 * LIMITS.room * size / most:.3g} times the largest that is small beside what opens"
         raise InputError(f"what grows of the start has size {size:.3g}, {much}; take a smaller start")
-    return float(np.clip(max(np.sqrt(size * limit), 2 * RULE.room * size), least, most))
+    return float(np.clip(max(np.sqrt(size * limit), 2 * LIMITS.room * size), least, most))
 
 
 @dataclass(frozen=True)
@@ -201,7 +182,7 @@ class _Path:
     def stops(self) -> list[_Stop]:
         """The places, of neighbours with one loss the first: a path slows down once more where it leaves one."""
         found = [stop for each in self.walked for stop in (self._slow(each) if isinstance(each, Moved) else [self._rest(each)])]
-        same = RULE.same * max(abs(stop.loss) for stop in found)
+        same = LIMITS.coupling * max(abs(stop.loss) for stop in found)
         return found[:1] + [after for before, after in pairwise(found) if abs(before.loss - after.loss) > same]
 
     def _rest(self, stay: Settled) -> _Stop:
@@ -214,7 +195,7 @@ class _Path:
         """The marked minima of the speed inside a stretch, and its end where it ends the path."""
         from scipy.signal import find_peaks
 
-        for frame in find_peaks(-np.log(leg.speeds), prominence=-np.log(RULE.slower))[0]:
+        for frame in find_peaks(-np.log(leg.speeds), prominence=-np.log(LIMITS.slower))[0]:
             yield self._passed(leg, frame)
         if leg.ending:
             yield _Stop(leg.time[-1], "end", leg.losses[-1], "at infinity" if _endless(leg) else "passed")
@@ -226,8 +207,8 @@ class _Path:
         grows = eigen.rates[-1] > threshold(eigen.largest)
         opens, local = (self._blocks(eigen.vectors[:, -1]), float(eigen.rates[-1])) if grows else (None, None)
         beside = Eigen.of(self.law.jacobian(point))
-        critical = norm(self.law.velocity(point)) <= RULE.zero
-        if critical and local is not None and abs(local - beside.rates[-1]) <= RULE.settled * local:
+        critical = norm(self.law.velocity(point)) <= LIMITS.critical
+        if critical and local is not None and abs(local - beside.rates[-1]) <= LIMITS.agree * local:
             rates = tuple(float(rate) for rate in beside.rates[::-1] if rate > threshold(beside.largest))
             return _Stop(stop, "saddle", self.law.loss(point), "settled", opens, rates, local)
         return _Stop(stop, "slow", leg.losses[frame], "passed", opens, (), local)
@@ -273,4 +254,4 @@ def _endless(leg: Moved) -> bool:
     if np.sum(late) < 3 or np.any(speeds[late] <= 0):
         return False
     slope = np.polyfit(np.log(time[late]), np.log(speeds[late]), 1)[0]
-    return bool(-RULE.power < slope < 0)
+    return bool(-LIMITS.power < slope < 0)

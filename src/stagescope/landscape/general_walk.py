@@ -14,17 +14,12 @@ from numpy.linalg import norm
 from stagescope.dynamics.solver import Stopped, between, steps
 from stagescope.landscape.critical import refine
 from stagescope.landscape.derivatives import Derivatives, NotFinite
+from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.linearise import threshold
 from stagescope.landscape.saddle_path import plain_time
 
-TOGETHER = 25.0
-"""E-folds within which deviations are one: a smaller one is still above the rounding of the larger."""
-COUPLING = 1e-9
-"""A part below this share of a deviation is rounding: in its place stands a zero of symmetry."""
-ROUNDING = 1e-13
-"""The same for one step of a product."""
-SAME = 1e-6
-"""Rates closer than this share of the largest are one rate."""
+TOGETHER = -float(np.log(LIMITS.coupling))
+"""E-folds within which deviations are one: of a smaller one beside a larger, less is left than a coupling."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Eigen:
     def clusters(self, above: float) -> list[np.ndarray]:
         """The places of equal rates above a limit, slowest first."""
         places = np.flatnonzero(self.rates > above)
-        cuts = np.flatnonzero(np.diff(self.rates[places]) > SAME * self.largest) + 1
+        cuts = np.flatnonzero(np.diff(self.rates[places]) > LIMITS.same * self.largest) + 1
         return [each for each in np.split(places, cuts) if each.size]
 
 
@@ -84,7 +79,7 @@ class Tangents:
         if not self.logs.size:
             return self
         parts = self.units @ law.vectors
-        parts[np.abs(parts) < ROUNDING] = 0.0
+        parts[np.abs(parts) < LIMITS.polished] = 0.0
         folds = law.rates * h
         shift = np.max(np.where(parts != 0, folds, -np.inf), axis=1)
         moved = parts * np.exp(np.minimum(folds - shift[:, None], 0.0))
@@ -94,7 +89,7 @@ class Tangents:
     def within(self, basis: np.ndarray) -> "Tangents":
         """The parts in the span of orthonormal columns, as few deviations of falling size with the same sum."""
         parts = self.units @ basis
-        rest = [(log, part) for log, part in zip(self.logs, parts, strict=True) if norm(part) > COUPLING]
+        rest = [(log, part) for log, part in zip(self.logs, parts, strict=True) if norm(part) > LIMITS.coupling]
         logs, units = [], []
         while rest:
             top = max(log + np.log(norm(part)) for log, part in rest)
@@ -105,29 +100,8 @@ class Tangents:
             logs.append(top + np.log(length))
             units.append(unit)
             later = [(log, part - unit * (unit @ part)) for (log, part), is_near in zip(rest, near, strict=True) if not is_near]
-            rest = [(log, part) for log, part in later if norm(part) > COUPLING]
+            rest = [(log, part) for log, part in later if norm(part) > LIMITS.coupling]
         return Tangents(np.array(logs), np.array(units).reshape(len(units), basis.shape[1]) @ basis.T)
-
-
-@dataclass(frozen=True)
-class WalkRule:
-    """When a base path has come to a critical point, and how fine its products are."""
-
-    fall: float = 0.5  # each time |F| has fallen by this factor, a critical point is searched
-    near: float = 0.1  # it is the path's if it is nearer than this share of the way from the last one
-    zero: float = 1e-9  # |F| of a critical point, relative to the largest |F| on the way
-    linear: float = 0.02  # the path has come near it where the linear law there misses less than this share of F
-    lost: float = 1e-6  # an unstable part of the arriving path below this share of the way is rounding
-    rest: float = 1e-4  # the path has arrived when it is this share of the way from the point
-    change: float = 0.1  # of J h over one product
-    products: int = 60  # whole Jacobians of one search
-    steps: int = 4000  # of the solver on one leg
-    off: float = 1e6  # a path this many times longer than its way out of the last point, and than 1, runs off
-    noise: float = 1e-12  # relative size of rounding and of the solver's errors on the base path
-    seen: float = 1e-4  # noise is harmless up to this size
-
-
-RULE = WalkRule()
 
 
 class Law:
@@ -155,7 +129,7 @@ class Law:
         return float(self.objective.value(self.near.layout.unpack(self.roots * y)))
 
     def refined(self, y: np.ndarray) -> np.ndarray:
-        return refine(self.near, self.roots * y, RULE.products * len(y)) / self.roots
+        return refine(self.near, self.roots * y, LIMITS.iterations * len(y)) / self.roots
 
 
 @dataclass(frozen=True)
@@ -297,12 +271,12 @@ class Stretch:
                 self._relax(*found)
                 return
             # Whether noise of the base path has grown, as some deviation has, to where it is seen, and that one is smaller.
-            hidden = self.began < np.log(RULE.noise)
-            if not norm(y) < RULE.off * max(1.0, float(norm(self.left))):
+            hidden = self.began < np.log(LIMITS.polished)
+            if not norm(y) * LIMITS.same < max(1.0, float(norm(self.left))):
                 self.made.ending = f"the path runs off: at t={plain_time(self.t)} its length is {norm(y):.2g}"
-            elif len(self.made.time) > RULE.steps:
-                self.made.ending = f"given up after {RULE.steps} steps of the solver, at t={plain_time(self.t)}"
-            elif np.any(hidden & (self.tangents.logs - self.began > np.log(RULE.seen / RULE.noise))):
+            elif len(self.made.time) > LIMITS.calls:
+                self.made.ending = f"given up after {LIMITS.calls} steps of the solver, at t={plain_time(self.t)}"
+            elif np.any(hidden & (self.tangents.logs - self.began > np.log(LIMITS.place / LIMITS.polished))):
                 self.made.ending = (
                     f"from t={plain_time(self.t)} on, rounding on the path is larger than what the start leaves beside it"
                 )
@@ -314,10 +288,8 @@ class Stretch:
         """Carry what lies beside the base path over one step; true where a part of it has joined on the way."""
         h, velocity, jacobian = t - self.t, self.law.velocity(y), self.law.jacobian(y)
         ends, velocities = (self.y, y), (self.velocity, velocity)
-        if not self.tangents.logs.size:
-            return self._moved_to(t, y, velocity, jacobian)
-        parts = int(np.clip(np.ceil(norm(jacobian - self.jacobian, 2) * h / RULE.change), 1, 50))
-        for k in range(parts):
+        parts = int(np.clip(np.ceil(norm(jacobian - self.jacobian, 2) * h / LIMITS.change), 1, 50))
+        for k in range(parts if self.tangents.logs.size else 0):
             if parts == 1:
                 middle = self.law.jacobian(between(0.5, h, ends, velocities))
                 mean = (self.jacobian + 4 * middle + jacobian) / 6
@@ -335,33 +307,30 @@ class Stretch:
                 self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
                 self._begin(y + joined)
                 return True
-        return self._moved_to(t, y, velocity, jacobian)
-
-    def _moved_to(self, t: float, y: np.ndarray, velocity: np.ndarray, jacobian: np.ndarray) -> bool:
         self.t, self.y, self.velocity, self.jacobian = t, y, velocity, jacobian
         self._keep()
         return False
 
     def _fallen(self) -> tuple[np.ndarray, Eigen] | None:
         """The critical point that the base path falls onto, searched each time |F| has fallen far enough."""
-        if self.speed > RULE.fall * self.lowest:
+        if self.speed > LIMITS.half * self.lowest:
             self.lowest = max(self.lowest, self.speed)
             return None
         self.lowest = self.speed
         point = self.law.refined(self.y)
         away, peak = self.y - point, max(self.made.speeds)
-        if norm(self.law.velocity(point)) > RULE.zero * peak or norm(away) > RULE.near * self.way:
+        if norm(self.law.velocity(point)) > LIMITS.coupling * peak or norm(away) > LIMITS.size * self.way:
             return None
         jacobian = self.law.jacobian(point)
-        if norm(self.velocity - jacobian @ away) > RULE.linear * self.speed:
+        if norm(self.velocity - jacobian @ away) > LIMITS.precise * self.speed:
             return None
         eigen = Eigen.of(jacobian)
         unstable = eigen.vectors[:, eigen.rates > threshold(eigen.largest)]
-        return (point, eigen) if norm(unstable.T @ away) <= RULE.lost * self.way else None
+        return (point, eigen) if norm(unstable.T @ away) <= LIMITS.same * self.way else None
 
     def _relax(self, point: np.ndarray, eigen: Eigen) -> None:
         """The last of the way by the linear law at the critical point, without what rounding has put along its way out."""
-        zero, goal = threshold(eigen.largest), RULE.rest * self.way
+        zero, goal = threshold(eigen.largest), LIMITS.place * self.way
         falls = eigen.rates < -zero
         rates, basis = eigen.rates[falls], eigen.vectors[:, falls]
         along = basis.T @ (self.y - point)

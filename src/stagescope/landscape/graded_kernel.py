@@ -90,18 +90,13 @@ def _swept(logs, left, right):
 
 
 @njit(cache=True)
-def _graded(logs, left, right):
-    logs, left, right = _sorted(logs, left, right)
+def regraded(logs, left, right):
+    """The same sum with orthonormal left vectors and nearly orthogonal unit right vectors, the largest pattern first."""
+    logs, left, right = _sorted(logs.copy(), left.copy(), right.copy())
     logs, left, right = _swept(logs, left, right)
     logs, left, right = _sorted(logs, left, right)
     logs, right, left = _swept(logs, right, left)
     return _sorted(logs, left, right)
-
-
-@njit(cache=True)
-def regraded(logs, left, right):
-    """The same sum with orthonormal left vectors and nearly orthogonal unit right vectors, the largest pattern first."""
-    return _graded(logs.copy(), left.copy(), right.copy())
 
 
 @njit(cache=True, fastmath=_FAST)
@@ -133,5 +128,5 @@ def grown(logs, left, right, b, h, pieces):
                 largest = max(largest, _dot(term, i, term, i))
             if largest < 1e-34:
                 break
-        logs, left, right = _graded(logs.copy(), moved, right.copy())
+        logs, left, right = regraded(logs, moved, right)
     return logs, left, right

@@ -1,23 +1,20 @@
 """The saddle ladder: the critical points a run passes, how it leaves each, and when theory says it should."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field, Objective, as_field
-from stagescope.landscape.critical import CRITICAL, PASSING, critical_points, slow_frames
+from stagescope.landscape.critical import CRITICAL, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.escape import NEAR, NO_CLOCK, Visit, leaving
+from stagescope.landscape.limits import LIMITS
 from stagescope.markup import block, number, table, title
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
 
-ROUGH = 0.02
-"""A law that leaves out more of F than this says so."""
 BATCHES = (
     "every step of this run sees a batch of its own, so the run follows no single field whose critical points it could pass; "
     "`stagescope stages` reads its plateaus, and the same model has a saddle ladder when it is trained without batches"
@@ -95,7 +92,7 @@ class Rung:
         seen = "" if self.measured_rate is None else f" (measured {self.measured_rate:.4g})"
         note = f"; {self.note}" if self.note else ""
         away = f"{self.distance:.2g}" if self.found else "-"
-        rough = self.remainder is not None and self.law is not None and self.remainder > ROUGH
+        rough = self.remainder is not None and self.law is not None and self.remainder > LIMITS.precise
         share = f"; remainder {self.remainder:.2g}" if rough else ""
         return f"{self.label:<8} t {self.t:<8.4g} distance {away:<7} {rate}{seen}{share}{note}"
 
@@ -149,31 +146,32 @@ class Ladder:
         return {"status": self.status, "clock": self.clock, "rungs": rungs}
 
 
-def field_ladder(
-    run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None, progress: bool | None = False
-) -> Ladder:
+def field_ladder(run: Run, what: Objective | Field, progress: bool | None = False) -> Ladder:
     """The ladder of any run: critical points from its slow points, and escape along their growing directions.
 
     `progress` shows bars, one for the searches and one for the escapes; None: on a terminal.
     """
     if drawn_afresh(what):
         raise InputError(BATCHES)
-    chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
-    frames = slow_frames(run.series["speed"], PASSING.most_slow)
+    rates, speed, rungs = _rates(run), run.series["speed"], []
+    frames = slow_frames(speed, LIMITS.most_slow)
     with progress_for(progress) as bar:
-        bar.begin("searching critical points", PASSING.products, "products")
-        points = critical_points(run, what, chosen, lambda products: bar.update(min(products, PASSING.products)))
-        bar.update(PASSING.products)  # searches that succeed need fewer
-    rungs = []
+        bar.begin("searching critical points", LIMITS.products, "products")
+        points = critical_points(run, what, rates, lambda products: bar.update(min(products, LIMITS.products)))
+        bar.update(LIMITS.products)  # searches that succeed need fewer
     with progress_for(progress) as bar:
         bar.begin("following escapes", len(points), "rungs")
         for point, frame in zip(points, frames, strict=True):
-            rungs.append(_rung(Visit(run, what, chosen, point, frame), len(rungs) + 1))
+            rungs.append(_rung(Visit(run, what, rates, point, frame), len(rungs) + 1))
             bar.update(len(rungs))
-    others = len(slow_frames(run.series["speed"])) - len(frames)
-    if others:
-        rungs[-1] = rungs[-1].noted(f"of {others + len(frames)} slow points only the {PASSING.most_slow} most marked are used")
+    if (slow := len(slow_frames(speed))) > len(frames):
+        rungs[-1] = rungs[-1].noted(f"of {slow} slow points only the {LIMITS.most_slow} most marked are used")
     return Ladder(run.status, run.clock, tuple(rungs))
+
+
+def _rates(run: Run) -> Mapping[str, float]:
+    """The rates of blocks with which a run moved."""
+    return run.spec["dynamics"].get("rates", {})
 
 
 def drawn_afresh(what: Objective | Field) -> bool:
@@ -181,33 +179,28 @@ def drawn_afresh(what: Objective | Field) -> bool:
     return as_field(what).draw(0) is not None
 
 
-def search_cost(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> tuple[float, str]:
+def search_cost(run: Run, what: Objective | Field) -> tuple[float, str]:
     """Seconds that the searches of `field_ladder` take at most, by timing products with J, and a sentence that says so."""
     if drawn_afresh(what):
         return 0.0, BATCHES
-    chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
-    near = Derivatives(what, run.at(0), chosen)
-    start, slow = near.layout.pack(run.at(0)), len(slow_frames(run.series["speed"], PASSING.most_slow))
-    kinds = (near.jvp,) if near.dense else (near.jvp, near.vjp)
-    seconds = PASSING.products * sum(_timed(kind, start) for kind in kinds) / len(kinds) if slow else 0.0
+    near, slow = Derivatives(what, run.at(0), _rates(run)), len(slow_frames(run.series["speed"], LIMITS.most_slow))
+    start, kinds = near.layout.pack(run.at(0)), (near.jvp,) if near.dense else (near.jvp, near.vjp)
+    for product in kinds:
+        product(start, start)  # compiles
+    begun = time.perf_counter()
+    for product in kinds:
+        product(start, start)
+    seconds = LIMITS.products * (time.perf_counter() - begun) / len(kinds) if slow else 0.0
     long = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
     what_for = f"searching critical points of {near.layout.size:,} parameters from {slow} slow point{'s' if slow > 1 else ''}"
-    work = f"at most about {PASSING.products:,} products with the Jacobian"
+    work = f"at most about {LIMITS.products:,} products with the Jacobian"
     return seconds, f"{what_for}: {work}, about {long}; what opens at each is computed after that"
 
 
-def _timed(product: Callable[[np.ndarray, np.ndarray], np.ndarray], vector: np.ndarray) -> float:
-    product(vector, vector)  # compiles
-    begun = time.perf_counter()
-    product(vector, vector)
-    return time.perf_counter() - begun
-
-
 def _rung(visit: Visit, number: int) -> Rung:
-    point = visit.point
-    place = {"t": float(visit.run.time[visit.frame]), "residual": point.residual, "distance": point.distance, "loss": point.loss}
-    bare = Rung(label=f"{number}", **place, opening=None, rates=())
-    rung = replace(bare, **leaving(visit))
+    point, when = visit.point, float(visit.run.time[visit.frame])
+    rung = Rung(f"{number}", when, point.residual, point.distance, point.loss, opening=None, rates=())
+    rung = replace(rung, **leaving(visit))
     if not rung.near:
         return rung
     # Degenerate where no rate grows and yet the run leaves, or where the tip of its zeros has an order.

@@ -11,6 +11,7 @@ from numpy.linalg import norm
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate
 from stagescope.params import Params
 
@@ -46,8 +47,8 @@ def last_rise(time: np.ndarray, amplitude: np.ndarray, low: float, high: float) 
     return Rise(float(np.polyfit(grid, np.interp(grid, clock, logs), 1)[0]), start, stop)
 
 
-STEPS, LOOK, AGREE = 300, 20, 1e-6
-"""A Krylov space grows up to STEPS steps and is checked every LOOK steps, until its growing part changes by less than AGREE."""
+LOOK = 20
+"""A Krylov space is checked every so many steps, until its growing part stays the same."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,9 @@ class Growth:
 def threshold(largest: float) -> float:
     """The least rate that counts as growth where the largest |rate| is `largest`.
 
-    Orbits of symmetries make many rates that are zero up to 1e-7 of the largest; below 1e-12 a rate is rounding.
+    Orbits of symmetries make many rates that are zero up to a share of the largest; others may be rounding.
     """
-    return max(1e-7 * largest, 1e-12)
+    return max(LIMITS.flat * largest, LIMITS.polished)
 
 
 def growing_modes(values: np.ndarray, vectors: np.ndarray, above: float | None = None) -> Growth:
@@ -147,7 +148,7 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
     The space spanned by J^k deviation holds one direction for every rate the deviation contains, however often it is repeated.
     """
     size, length = len(deviation), float(norm(deviation))
-    most = min(STEPS, size)
+    most = min(LIMITS.steps, size)
     frame, small = np.zeros((size, most + 1)), np.zeros((most + 1, most))
     if length == 0:
         return Motion(np.zeros((size, 0)), np.zeros((0, 0)), np.zeros(0))
@@ -159,27 +160,22 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
             small[: k + 1, k] += along
             new = new - frame[:, : k + 1] @ along
         small[k + 1, k] = norm(new)
-        closed = small[k + 1, k] <= 1e-12 * np.abs(small).max() or k + 1 == size  # up to rounding, the space is invariant
+        # up to rounding, the space is invariant
+        closed = small[k + 1, k] <= LIMITS.polished * np.abs(small).max() or k + 1 == size
         if closed or (k + 1) % LOOK == 0:
             inner = small[: k + 1, : k + 1]
             found = growing_modes(*np.linalg.eigh((inner + inner.T) / 2), above) if symmetric else general_growth(inner, above)
             motion = Motion(frame[:, : k + 1] @ found.basis, found.matrix, length * found.read[:, 0])
             now = motion.at(0.0)
-            if closed or (before is not None and norm(now - before) <= AGREE * norm(now)):
+            if closed or (before is not None and norm(now - before) <= LIMITS.same * norm(now)):
                 return motion
             before = now
         frame[:, k + 1] = new / small[k + 1, k]
     raise StagescopeError(f"the growing part of a deviation among {size} parameters did not converge in {most} steps")
 
 
-MOST_RATES, SAME = 8, 1e-6
-"""Different rates of growth that the second order handles; rates closer than this, relative to the largest, count as one."""
-PRODUCTS = 300
-"""Parameters above which products with a symmetric J are cheaper than all its rates and modes."""
-DRIVEN = 1e-10
-"""A rate this near to the one that is driven, relative to the furthest, is taken to be the same."""
-WHOLE = np.array([1, 1j])
-"""Real and imaginary part as columns, times this, are the numbers themselves."""
+MOST_RATES = 8
+"""Different rates of growth that the second order handles: it takes a second derivative for each pair."""
 
 
 @dataclass(frozen=True)
@@ -217,22 +213,16 @@ class Linearisation:
     @property
     def _whole(self) -> bool:
         """Whether growth and second order are computed from the whole Jacobian, not by products with it."""
-        return self.dense and not (self._symmetric and len(self.point) > PRODUCTS)
+        return self.dense and not (self._symmetric and len(self.point) > LIMITS.steps)
 
     @cached_property
     def _growth(self) -> Growth:
         if not self._symmetric:
             return general_growth(self.jacobian)
         roots: Any = self.near.roots
-        found = growing_modes(*self._modes)
-        return Growth(roots[:, None] * found.basis, found.matrix, found.read / roots)
-
-    @cached_property
-    def _modes(self) -> tuple[np.ndarray, np.ndarray]:
-        """All rates and modes of D^(-1/2) J D^(1/2), where this is symmetric."""
-        roots: Any = self.near.roots
         matrix = self.jacobian * roots / roots[:, None]
-        return np.linalg.eigh((matrix + matrix.T) / 2)
+        found = growing_modes(*np.linalg.eigh((matrix + matrix.T) / 2))
+        return Growth(roots[:, None] * found.basis, found.matrix, found.read / roots)
 
     @cached_property
     def _threshold(self) -> float:
@@ -322,37 +312,26 @@ class Linearisation:
         if length == 0:
             return np.zeros_like(forcing)
         if self._whole:
+            system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(forcing)) - self.jacobian
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
-            found = (self._by_modes if self._symmetric else self._by_least_squares)(rate, parts)
-            left = float(norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
-            found = found @ WHOLE
+            found = np.linalg.lstsq(system, parts, rcond=LIMITS.critical)[0] @ [1, 1j]
+            left = float(norm(system @ found - forcing))
         else:
             from scipy.sparse.linalg import lsmr
 
-            if abs(np.imag(rate)) > SAME * abs(rate):
+            if abs(np.imag(rate)) > LIMITS.same * abs(rate):
                 raise StagescopeError(
                     f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters"
                 )
             operator, right = self.near.operator(self.point, -1.0, float(np.real(rate))), np.real(forcing)
-            found = lsmr(operator, right, atol=1e-12, btol=1e-12, maxiter=2000)[0]
+            found = lsmr(operator, right, atol=LIMITS.polished, btol=LIMITS.polished, maxiter=2000)[0]
             left = float(norm(operator @ found - right))
-        if left > 1e-6 * length:  # not solved: a resonance
+        if left > LIMITS.same * length:  # not solved: a resonance
             raise StagescopeError(
                 f"resonance: the driven rate {np.real(rate):.4g} is itself a rate of this point and is excited, so the second "
                 f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"
             )
         return found
-
-    def _by_modes(self, rate: complex, parts: np.ndarray) -> np.ndarray:
-        roots: Any = self.near.roots
-        rates, modes = self._modes
-        gaps = np.real(rate) - rates
-        gaps[np.abs(gaps) <= DRIVEN * np.abs(gaps).max()] = np.inf
-        return roots[:, None] * (modes @ ((modes.T @ (parts / roots[:, None])) / gaps[:, None]))
-
-    def _by_least_squares(self, rate: complex, parts: np.ndarray) -> np.ndarray:
-        system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(parts)) - self.jacobian
-        return np.linalg.lstsq(system, parts, rcond=DRIVEN)[0]
 
 
 def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -365,7 +344,7 @@ def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         new = small @ frame[-1]
         for _ in range(2):
             new = new - held.T @ (held @ new)
-        if norm(new) <= SAME * size:
+        if norm(new) <= LIMITS.same * size:
             break
         if len(frame) == MOST_RATES:
             raise StagescopeError(f"more than {MOST_RATES} different rates grow at once: the second order is not formed")

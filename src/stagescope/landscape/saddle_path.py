@@ -149,12 +149,9 @@ class SaddlePath:
             f"  loss {leg.loss:.4f}  {leg.state or ''}"
             for leg in self.legs
         )
-        events = "\n".join(f"{name:<4} {_when(self.events[name])}" for name in self.sequence)
+        comes = [(name, self.events[name]) for name in self.sequence]
+        events = "\n".join(f"{name:<4} {event.t:.6g} ({event.low:.6g} to {event.high:.6g})" for name, event in comes)
         return "\n".join(part for part in (events, legs, *(f"note: {note}" for note in self.notes)) if part)
-
-
-def _when(event: Predicted) -> str:
-    return f"{event.t:.6g} ({event.low:.6g} to {event.high:.6g})"
 
 
 def of_two_sizes(

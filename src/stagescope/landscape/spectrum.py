@@ -12,16 +12,13 @@ from stagescope.dynamics.fork import Forked
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives, NotFinite
+from stagescope.landscape.limits import LIMITS
 from stagescope.params import Layout, Params
 
 LARGEST_DENSE = 3000
 """Parameters up to which all rates are computed where iteration fails: about .4 GB and half a minute at this size."""
-KRYLOV, RESTARTS, ROUNDS = 60, 60, 20
-"""Vectors kept by the iteration at least, its restarts, and how often what was found is taken out to look for more."""
-PRECISION, ROUGH = 1e-10, 1e-2
-"""Relative accuracy of rates found by iteration, and of the largest |rate|, which only sets a scale."""
-SAME = 1e-8
-"""Rates closer than this share of the largest |rate| are one rate."""
+ROUNDS = 20
+"""How often what an iteration found is taken out to look for more."""
 
 Times = Callable[[np.ndarray], np.ndarray]
 
@@ -108,15 +105,15 @@ def eigen(near: Derivatives, vector: np.ndarray, fastest: int) -> Modes:
     size = near.layout.size
     if near.all_rates or fastest >= size - 1:
         return dense_eigen(near.jacobian(vector), near.roots)
-    if near.roots is None:
-        modes = _arnoldi(lambda x: near.jvp(vector, x), size, fastest)
-    else:
-        times, roots = near.symmetric(vector)
-        modes = _lanczos(times, size, fastest)
-        modes = Modes(modes.values, roots[:, None] * modes.vectors, modes.largest, complete=False)
-    if len(modes.values) < fastest and size <= LARGEST_DENSE:
+    symmetric = near.roots is not None
+    times, roots = near.symmetric(vector) if symmetric else (lambda x: near.jvp(vector, x), np.ones(size))
+    largest = largest_rate(times, size, symmetric)
+    if largest == 0:
+        return Modes(np.zeros(fastest), roots[:, None] * np.eye(size)[:, :fastest], 0.0, complete=False)
+    values, vectors = (_lanczos if symmetric else _arnoldi)(times, size, fastest, largest)
+    if len(values) < fastest and size <= LARGEST_DENSE:
         return dense_eigen(near.jacobian(vector), near.roots)
-    return modes
+    return Modes(values, roots[:, None] * vectors, largest, complete=False)
 
 
 def dense_eigen(jacobian: np.ndarray, roots: np.ndarray | None) -> Modes:
@@ -142,32 +139,28 @@ def largest_rate(times: Times, size: int, symmetric: bool) -> float:
         raise NotFinite("products with the Jacobian at this point are not finite")
     if moved == 0:
         return 0.0
-    values, _ = _arpack("eigsh" if symmetric else "eigs", times, size, 1, "LM", ROUGH, seed=0)
+    values, _ = _arpack("eigsh" if symmetric else "eigs", times, size, 1, "LM", LIMITS.agree, seed=0)  # it only sets a scale
     return max(moved, float(np.abs(values).max(initial=0.0)))
 
 
-def _lanczos(times: Times, size: int, fastest: int) -> Modes:
+def _lanczos(times: Times, size: int, fastest: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
     """The fastest modes of a symmetric operator, with all their copies.
 
     From one start Lanczos sees one copy of a repeated rate, the others by rounding at best. So what was found is taken to
     the other end of the spectrum, and the search repeated, until nothing faster than the slowest kept remains.
     """
-    largest = largest_rate(times, size, symmetric=True)
-    if largest == 0:
-        return Modes(np.zeros(fastest), np.eye(size)[:, :fastest], 0.0, complete=False)
     values, vectors = np.zeros(0), np.zeros((size, 0))
     for seed in range(ROUNDS):
-        found, more = _arpack("eigsh", _below(times, values, vectors, largest), size, fastest, "LA", PRECISION, seed)
+        found, more = _arpack("eigsh", _below(times, values, vectors, largest), size, fastest, "LA", LIMITS.critical, seed)
         if not len(found):
             break
-        settled = len(values) >= fastest and found.max() <= values[fastest - 1] + SAME * largest
+        settled = len(values) >= fastest and found.max() <= values[fastest - 1] + LIMITS.free * largest
         values, vectors = np.append(values, found), np.linalg.qr(np.hstack([vectors, more]))[0]
         order = np.argsort(-values)
         values, vectors = values[order], vectors[:, order]
         if settled:
-            return Modes(values[:fastest], vectors[:, :fastest], largest, complete=False)
-    kept = slice(0, fastest - 1)  # one short: whether faster ones are missing is not known
-    return Modes(values[kept], vectors[:, kept], largest, complete=False)
+            return values[:fastest], vectors[:, :fastest]
+    return values[: fastest - 1], vectors[:, : fastest - 1]  # one short: whether faster ones are missing is not known
 
 
 def _below(times: Times, values: np.ndarray, vectors: np.ndarray, largest: float) -> Times:
@@ -175,25 +168,22 @@ def _below(times: Times, values: np.ndarray, vectors: np.ndarray, largest: float
     return lambda x: times(x) - vectors @ ((values + 2 * largest) * (vectors.T @ x))
 
 
-def _arnoldi(times: Times, size: int, fastest: int) -> Modes:
+def _arnoldi(times: Times, size: int, fastest: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
     """The fastest modes of any operator; one short where a second look, outside their span, finds a faster one."""
-    largest = largest_rate(times, size, symmetric=False)
-    if largest == 0:
-        return Modes(np.zeros(fastest), np.eye(size)[:, :fastest], 0.0, complete=False)
-    values, vectors = _arpack("eigs", times, size, fastest, "LR", PRECISION, seed=0)
+    values, vectors = _arpack("eigs", times, size, fastest, "LR", LIMITS.critical, seed=0)
     if len(values) >= fastest:
         span = np.linalg.svd(np.hstack([np.real(vectors), np.imag(vectors)]), full_matrices=False)
-        span = span[0][:, span[1] > SAME * span[1][0]]
+        span = span[0][:, span[1] > LIMITS.free * span[1][0]]
 
         def outside(x: np.ndarray) -> np.ndarray:
             rest = x - span @ (span.T @ x)
             moved = times(rest)
             return moved - span @ (span.T @ moved) - 2 * largest * (x - rest)
 
-        more, _ = _arpack("eigs", outside, size, 1, "LR", SAME, seed=1)
-        if not len(more) or np.real(more[0]) > np.real(values[fastest - 1]) + SAME * largest:
+        more, _ = _arpack("eigs", outside, size, 1, "LR", LIMITS.free, seed=1)
+        if not len(more) or np.real(more[0]) > np.real(values[fastest - 1]) + LIMITS.free * largest:
             values, vectors = values[: fastest - 1], vectors[:, : fastest - 1]
-    return Modes(values[:fastest], vectors[:, :fastest], largest, complete=False)
+    return values[:fastest], vectors[:, :fastest]
 
 
 def _arpack(
@@ -204,10 +194,10 @@ def _arpack(
 
     make: Any = linalg.LinearOperator  # its stub does not know these arguments
     operator = make((size, size), matvec=lambda x: times(np.ravel(x)), dtype=float)
-    kept = min(size, max(KRYLOV, 4 * count + 1))
+    kept = min(size, max(LIMITS.iterations, 4 * count + 1))
     try:
         values, vectors = getattr(linalg, kind)(
-            operator, k=count, which=which, v0=_start(size, seed), tol=tolerance, ncv=kept, maxiter=RESTARTS
+            operator, k=count, which=which, v0=_start(size, seed), tol=tolerance, ncv=kept, maxiter=LIMITS.iterations
         )
     except linalg.ArpackNoConvergence as failure:
         values, vectors = failure.eigenvalues, failure.eigenvectors
@@ -229,12 +219,6 @@ def blocks(direction: Mapping[str, np.ndarray]) -> str:
     return "+".join(name for name in order if shares[name] > 0.05 * total)
 
 
-CLEAR = 0.5
-"""Entries at least this share of the largest are clear of rounding; the first of them sets the sign of a direction."""
-INSIDE = 1e-6
-"""Length outside of frozen blocks that is rounding."""
-
-
 class Pushed(Forked):
     """A fork whose second part begins `perturb` away, along the `along`-th fastest growing direction at the frame.
 
@@ -254,7 +238,7 @@ def direction(
 ) -> tuple[np.ndarray, float, int]:
     """The `along`-th fastest growing direction at a point, of length 1, its rate, and how many are known to have this rate.
 
-    Its first clear entry is positive.
+    The first of its entries that are clear of rounding, at least half of the largest, is positive.
     """
     if field.objective is None:
         raise InputError("this law of motion is no gradient, and its directions may turn: leave out --perturb")
@@ -273,9 +257,9 @@ def direction(
         if len(modes.values) < along:
             raise StagescopeError(f"direction {along} of the spectrum did not converge at this frame; choose a lower --along")
         unit = np.where(moving, modes.vectors[:, along - 1], 0.0)
-    if norm(unit) < INSIDE:
+    if norm(unit) < LIMITS.same:
         raise InputError(f"direction {along} has rate 0 and lies in frozen blocks; choose a lower --along")
-    first = int(np.argmax(np.abs(unit) >= CLEAR * np.abs(unit).max()))
+    first = int(np.argmax(np.abs(unit) >= LIMITS.half * np.abs(unit).max()))
     rate = float(modes.values[along - 1])
-    alike = int(np.sum(np.abs(modes.values - rate) <= SAME * modes.largest))
+    alike = int(np.sum(np.abs(modes.values - rate) <= LIMITS.free * modes.largest))
     return unit * (np.sign(unit[first]) / field.speed(layout.unpack(unit))), rate, alike
