@@ -136,7 +136,7 @@ class ByHand:
     """The numbers of heads from patterns that somebody else got, recorded in the same store."""
 
     def __init__(self, model: nn.Module, probe: Tensor, out: Path, due: frozenset[int]) -> None:
-        made: Probe = make_probe(probe, model, vocabulary=VOCABULARY)
+        made: Probe = make_probe(probe, model)
         self.model, self.ids, self.due = model, made.all, due
         self.numbers, self.parameters, self.count = HeadNumbers(made, SHOWN), Parameters(model), len(made.ids)
         self.recorder = Recorder(out, axes={name: axes for name, axes in AXES.items() if name not in ("score_values",)})

@@ -68,7 +68,6 @@ def of_classes() -> Iterator[Case]:
         "MarkovChain(rows of 1e9)": lambda: ss.MarkovChain(rows=(range(HUGE),) * 2),  # pyright: ignore[reportArgumentType]
         "LazyChain.sample": lambda: lazy.sample(np.random.default_rng(0), HUGE, HUGE),
         "LazyChain.sample_counts": lambda: lazy.sample_counts(np.random.default_rng(0), HUGE, HUGE),
-        "SequenceClasses.sample": lambda: classes.sample(np.random.default_rng(0), HUGE, HUGE),
         "LaggedChain(vocab)": lambda: ss.LaggedChain(vocab=HUGE, groups=((1,),), importances=(1.0,)),
         "LaggedChain.sample": lambda: chain.sample(np.random.default_rng(0), HUGE, HUGE),
         "TokenAttention(width)": lambda: ss.TokenAttention(vocab=4, width=HUGE, scale=1.0),

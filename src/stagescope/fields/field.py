@@ -379,10 +379,10 @@ class Kernel:
 class ByKernel(Objective):
     """An objective whose value, gradient and field come from its kernel; the definition is what that is tested against."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def kernel(self) -> Kernel | None:
         """The kernel with all it reads; None where the definition itself is computed."""
+        raise NotImplementedError
 
     def value(self, params: Params) -> float:
         return super().value(params) if self.kernel is None else self.kernel.found(params)[0]
@@ -397,10 +397,10 @@ class ByKernel(Objective):
 class OnBatches(Objective):
     """An objective whose steps see batches; its recorded loss, its gradient and its field are those of `limit`."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def limit(self) -> ByKernel:
         """The same problem over all data."""
+        raise NotImplementedError
 
     def value(self, params: Params) -> float:
         return self.limit.value(params)

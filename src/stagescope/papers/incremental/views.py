@@ -242,7 +242,7 @@ def regression_views(reading: Reading) -> list[Maker]:
         attention,
         partial(mass_view, found, groups, "the positions of the features", frames),
         partial(agreement_view, found, found.agreement, frames=frames),
-        lambda: learned_view(found.learned, groups, frames),
+        lambda: None if found.learned is None else learned_view(found.learned, groups, frames),
         head_values,
         partial(heads_in_plane, values, frames),
         partial(norms_view, run),

@@ -21,7 +21,7 @@ from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, c
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-LENGTH = LinearOptions().context
+LENGTH: int = LinearOptions.model_fields["context"].default
 STARTS = 60
 """Starts over which the spread of predicted drops is shown."""
 
