@@ -17,6 +17,14 @@ class Limits:
     """A longer curve is averaged in as many bins, half even in u and half in time."""
     events: int = 12
     """Of a curve; each costs a search."""
+    curves: int = 24
+    """Of a run that are searched: one of 300 bins takes up to .3 s."""
+    jump: float = 1 / 3
+    """Share of a curve's range between two records from which a note says so."""
+    beginning: float = 0.05
+    """Share of a run's length that is its beginning."""
+    early_way: float = 0.5
+    """Share of the way of a loss in it from which the sentence on the run says so."""
 
     @property
     def fewest(self) -> int:

@@ -208,9 +208,9 @@ class Search:
             step *= 1.0 if improved else 0.5
         return Fit(fit.noise, (*fit.shapes[:j], shape, *fit.shapes[j + 1 :]), best)
 
-    def proposals(self, fit: Fit) -> set[Shape]:
+    def proposals(self, fit: Fit) -> list[Shape]:
         """The shape of each form that gains most, at the noise of the fit and at white noise."""
-        chosen = set()
+        chosen = []
         for noise in (fit.noise, QUIET):
             white, _ = self.whitened(noise, np.column_stack([self.design(fit.shapes), self.curve]))
             table = self.quiet_table if noise is QUIET else self.whitened(noise, self.dictionary.table)[0]
@@ -222,8 +222,8 @@ class Search:
             for form in range(len(FORMS)):
                 places = np.flatnonzero(self.dictionary.forms == form)
                 if places.size:
-                    chosen.add(self.dictionary.shape(int(places[np.argmax(gain[places])])))
-        return chosen
+                    chosen.append(self.dictionary.shape(int(places[np.argmax(gain[places])])))
+        return list(dict.fromkeys(chosen))
 
     def cost(self, fit: Fit) -> float:
         """Deviance and penalties."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime
+from stagescope.detect.limits import LIMITS
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.detect.transitions import LIMITS, transitions
+from stagescope.detect.transitions import transitions
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax
 from stagescope.papers.incremental.levels import Contexts, RestrictedClass, drawn_moments, fit, fit_ridge
