@@ -247,7 +247,7 @@ class Search:
             tries = [(*fit.shapes, shape) for shape in self.proposals(fit)]
             starts = np.stack([fit.noise, QUIET])
             fits = [Fit(QUIET, t, self.deviance(QUIET, self.design(t))) if white else self.fitted(t, starts, 1.0) for t in tries]
-            fits = [self.refined(each, len(fit.shapes)) for each in sorted(fits, key=self.cost)[:2]]
+            fits = [self.refined(each, len(fit.shapes)) for each in sorted(fits, key=self.cost)[: len(FORMS)]]
             fit = min(fits if white else [self.fitted(each.shapes, each.noise) for each in fits], key=self.cost)
             best = min(best, fit, key=self.cost)
         return self.fitted(best.shapes, STARTS) if white else best
