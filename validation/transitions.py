@@ -1,14 +1,19 @@
 """The detector of transitions on curves whose events are known: precision, recall, coverage, spikes, shifts of the clock.
 
 python -m validation transitions
+
+Two generators that know nothing of each other: kinds of curves (`transition_curves`), and drops by depth over the noise and
+width in records (`transition_drops`). FIRST and EACH in the environment choose seeds.
 """
 
 import os
 import time
+from itertools import pairwise
 
 import numpy as np
 
 from stagescope.detect.transitions import transitions
+from validation import transition_drops as drops
 from validation.transition_curves import EVENTS, KINDS, SPIKES, Synthetic, synthetic
 
 FIRST, EACH = int(os.environ.get("FIRST", "910000")), int(os.environ.get("EACH", "40"))
@@ -18,7 +23,53 @@ NEAR = 0.25
 SHIFT = 1e5
 
 
+DEPTHS, WIDTHS = (3, 5, 10, 20, 50, 200, np.inf), (0, 2, 5, 10, 30, np.inf)
+
+
 def main() -> bool:
+    return all([by_kind(), by_depth()])
+
+
+def by_depth() -> bool:
+    """Drops by depth and width: what is promised is found, and little else is reported."""
+    reported, true, alarms, rows = 0, 0, dict.fromkeys(drops.FAMILIES, 0), []
+    for family in drops.FAMILIES:
+        for seed in range(FIRST, FIRST + EACH * (6 if family == "drop" else 2)):
+            curve = drops.drawn(family, seed)
+            left = list(transitions(curve.time, curve.values))
+            reported += len(left)
+            for planted in curve.planted:
+                place = int(np.clip(np.searchsorted(curve.time, planted.centre), 1, len(curve.time) - 1))
+                gap = curve.time[place] - curve.time[place - 1]
+                near = [e for e in left if min(e.low, e.start - gap) <= planted.centre <= max(e.high, e.stop + gap)]
+                best = min(near, key=lambda e: abs(e.t - planted.centre), default=None)
+                rows.append((planted, best))
+                if best is not None:
+                    left.remove(best)
+                    true += 1
+            alarms[family] += bool(left)
+    promised = [(planted, best) for planted, best in rows if planted.promised]
+    print(f"{'promised':<18} {'planted':>8} {'recall':>7} {'covered':>8}")
+    holds = True
+    for kind in (*drops.KINDS, "all"):
+        of_kind = [(planted, best) for planted, best in promised if kind in (planted.kind, "all")]
+        hits = [best.low <= planted.centre <= best.high for planted, best in of_kind if best is not None]
+        recall, share = len(hits) / max(len(of_kind), 1), np.mean(hits)
+        print(f"{kind:<18} {len(of_kind):>8} {recall:>7.3f} {share:>8.3f}")
+        holds &= share >= 0.9 and (kind != "all" or recall >= 0.9)
+    print("recall by depth over the noise (rows) and records between 15 % and 85 % (columns), of changes above 6 % of the range")
+    print(f"{'':<8}" + "".join(f"{f'{low:g}-{high:g}':>12}" for low, high in pairwise(WIDTHS)))
+    for low, high in pairwise(DEPTHS):
+        deep = [(p, best) for p, best in rows if low <= p.depth < high and p.share >= 0.06]
+        cells = [[best is not None for p, best in deep if least <= p.width < most] for least, most in pairwise(WIDTHS)]
+        print(f"{f'{low:g}-{high:g}':<8}" + "".join(f"{np.mean(c) if c else np.nan:>7.2f} {len(c):>4}" for c in cells))
+    precision = true / max(reported, 1)
+    print(f"precision {precision:.3f} of {reported}; curves with a false one: {alarms}", flush=True)
+    return bool(holds and precision >= 0.97 and alarms["spike"] <= 0.03 * 2 * EACH)
+
+
+def by_kind() -> bool:
+    """Kinds of curves: precision, recall and coverage by kind, spikes, shifts of the clock."""
     began = time.process_time()
     rows, reported, true, spikes, shifted = [], 0, 0, 0, 0
     for kind in KINDS:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagescope.detect.plateaus import LIMITS, curve_notes, loss_stages, read_curves, thinned
-from stagescope.detect.transitions import LIMITS as SEARCH
+from stagescope.detect.limits import LIMITS
+from stagescope.detect.plateaus import curve_notes, loss_stages, read_curves, thinned
 from stagescope.detect.transitions import curve_events, transitions
 
 STEPS = np.unique(np.concatenate([np.round(np.geomspace(1, 10_000, 150)), np.linspace(0, 10_000, 60).round()]))
@@ -52,7 +52,7 @@ def test_plateaus_and_transitions_take_turns_from_the_first_record_to_the_last()
         (np.full(200, 2.0), "no transition", 200),
         (np.geomspace(1, 0.1, 200), "no transition", 200),
         (np.full(200, np.nan), "whole run", 0),
-        (np.arange(SEARCH.fewest - 1.0), "whole run", SEARCH.fewest - 1),
+        (np.arange(LIMITS.fewest - 1.0), "whole run", LIMITS.fewest - 1),
         (np.ones(1), "whole run", 1),
     ],
 )

@@ -43,7 +43,7 @@ def test_the_likelihood_is_that_of_the_dense_covariance(rho, brownian, bend, see
     ds, du = np.diff(s, prepend=s[0]), np.diff(u, prepend=u[0])
     noise = np.array([np.arctanh(rho), np.log(brownian), np.log(bend)])
     table = np.column_stack([design, y])
-    found = deviance(table, ds, du, size, noise, 1e-300, np.empty_like(table))
+    found = deviance(table, ds, du, size, noise, 1e-300, 1e300, np.empty_like(table))
     assert found == pytest.approx(wanted, rel=1e-8, abs=1e-8)
 
 
@@ -83,7 +83,7 @@ def test_the_suite_of_planted_transitions():
             hits += bool(near)
             covered += any(each.low <= c <= each.high for c in near)
     assert hits >= 0.95 * found
-    assert hits >= 0.6 * real
+    assert hits >= 0.7 * real
     assert covered >= 0.9 * hits
 
 
@@ -155,7 +155,7 @@ def test_a_jump_lies_between_two_records():
     time = np.arange(0.0, 3000.0, 50.0)
     (found,) = transitions(time, np.where(time < 1020, 2.0, 1.0) + 0.01 * np.random.default_rng(0).normal(size=len(time)))
     assert found.kind == "jump"
-    assert (found.low, found.high) == (1000, 1050)
+    assert (found.low, found.high) == pytest.approx((1000, 1050))
 
 
 def test_records_that_are_not_finite_are_left_out():

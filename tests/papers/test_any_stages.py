@@ -8,7 +8,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.detect.transitions import LIMITS
+from stagescope.detect.limits import LIMITS
 from stagescope.papers import reading as readings
 from stagescope.runs.run import Arrays
 from stagescope.sweeping.worker import _events

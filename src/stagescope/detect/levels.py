@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from stagescope.detect.events import crossing, first_crossing
+from stagescope.detect.limits import LIMITS
 from stagescope.detect.stage import Event
 from stagescope.errors import InputError
 
@@ -23,10 +24,6 @@ class PlateauThresholds:
     """Plateau j is accepted if its loss is within this share of the step l_{j-1} - l_j of level j (science page, section 5)."""
     fewest: int = 3
     """Least number of frames between two transitions for a plateau to be seen: a slope and its error."""
-    window: float = 0.1
-    """The drift of a plateau is its slope over this length of ln t: the second bandwidth of the paper-free detector."""
-    side: int = 2
-    """Least number of frames to each side of the plateau for that slope."""
     nearby: int = 10
     """Frames to each side of a crossing that the noise of the loss is estimated from."""
     errors: float = 5.0
@@ -34,11 +31,9 @@ class PlateauThresholds:
     independent slopes, at five bandwidths: 5 keeps the chance of one in pure noise below 1e-3."""
 
     bandwidths: tuple[float, ...] = (0.06, 0.1, 0.16, 0.25, 0.4)
-    """Of the slope, in ln time: from half the narrowest transition to the widest."""
+    """Of the slope, in ln time: from half the narrowest transition to the widest; the second is that of a plateau's drift."""
     ratio: float = 1.3
     """Times by which the fall must be slower on a plateau than on both sides."""
-    records: int = 5
-    """Records that carry weight, or the slope is not evaluated."""
 
 
 PLATEAU = PlateauThresholds()
@@ -133,8 +128,8 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
         near = bool(abs(curve[i] - below) <= PLATEAU.close * (above - below))
         rests = None if stop is None else valley(clock, curve, when, j)
         # Least-squares slope of the curve in ln t around a frame.
-        logs, count, side = np.log(clock), len(clock), PLATEAU.side
-        around = np.abs(logs - logs[i]) <= PLATEAU.window / 2
+        logs, count, side = np.log(clock), len(clock), LIMITS.records // 2
+        around = np.abs(logs - logs[i]) <= PLATEAU.bandwidths[1] / 2
         around[max(0, min(i - side, count - 2 * side - 1)) : max(i + side, 2 * side) + 1] = True
         found.append(
             Plateau(
@@ -181,7 +176,7 @@ def local_slopes(u: np.ndarray, curve: np.ndarray, h: float) -> tuple[np.ndarray
     """Local-linear slopes and their standard errors with Gaussian weights, on a grid of spacing h/3."""
     grid = np.arange(u[0], u[-1] + h / 6, h / 3)
     weight = np.exp(-0.5 * ((grid[:, None] - u[None, :]) / h) ** 2)
-    enough = (weight > 0.1).sum(axis=1) >= PLATEAU.records
+    enough = (weight > 0.1).sum(axis=1) >= LIMITS.records  # that carry weight
     grid, weight = grid[enough], weight[enough]
     total = weight.sum(axis=1)
     off = u[None, :] - (weight @ u / total)[:, None]

@@ -65,10 +65,11 @@ def whiten(table, ds, du, size, noise, out):
 
 
 @njit(cache=True)
-def deviance(table, ds, du, size, noise, floor, out):
+def deviance(table, ds, du, size, noise, floor, most_bend, out):
     """-2 ln likelihood of the last column of `table` as a sum of the others, heights and noise level fitted; `out` is work space.
 
     `noise` is (atanh rho, ln brownian, ln bend). The variance of the noise is at least `floor`/n.
+    A bend above `most_bend`, in units of the last column, is refused.
     """
     n, p = table.shape[0], table.shape[1] - 1
     natural = np.array([np.tanh(noise[0]), np.exp(noise[1]), np.exp(noise[2])])
@@ -100,16 +101,18 @@ def deviance(table, ds, du, size, noise, floor, out):
         for a in range(p):
             e -= out[i, a] * half[a]
         rest += e * e
+    if natural[2] > np.exp(-12.0) and natural[2] * max(rest, floor) / n > most_bend:
+        return np.inf
     return (n - p) * (np.log(max(rest, floor) / n) + min(rest / floor, 1.0)) + logs
 
 
 @njit(cache=True)
-def search(table, ds, du, size, starts, floor, least):
+def search(table, ds, du, size, starts, floor, most_bend, least):
     """Noise of least deviance by a pattern search from the best of `starts`, whose last step is `least`; and that deviance."""
     out = np.empty_like(table)
     at, best = starts[0].copy(), np.inf
     for k in range(len(starts)):
-        value = deviance(table, ds, du, size, starts[k], floor, out)
+        value = deviance(table, ds, du, size, starts[k], floor, most_bend, out)
         if value < best:
             at, best = starts[k].copy(), value
     step = 2.0
@@ -123,7 +126,7 @@ def search(table, ds, du, size, starts, floor, least):
                 else:
                     trial[axis] = min(max(trial[axis] + sign * step, -12.0), 14.0)
                 if trial[axis] != at[axis]:
-                    value = deviance(table, ds, du, size, trial, floor, out)
+                    value = deviance(table, ds, du, size, trial, floor, most_bend, out)
                     if value < best - 1e-6:
                         at, best, improved = trial, value, True
                         break

@@ -1,12 +1,12 @@
 """Stages of any run: the transitions of its curves, and the plateaus of its loss between them. Knows no paper."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
+from stagescope.detect.limits import LIMITS
 from stagescope.detect.stage import BROKEN, Event, Stage, Stages, Transition
-from stagescope.detect.transitions import LIMITS as SEARCH
 from stagescope.detect.transitions import record_origin
 
 Named = tuple[tuple[str, Transition], ...]
@@ -14,19 +14,6 @@ Named = tuple[tuple[str, Transition], ...]
 NOT_READ = ("t", "step", "speed")
 """Series that every run may have and that are no curves of interest: clocks, and the speed, which the loss repeats."""
 HOW = ("a fast change of the loss between two slower stretches, decided by likelihood", "the top of a change that recovers")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What is read of a run."""
-
-    curves: int = 24  # a curve of 300 bins takes up to .3 s
-    jump: float = 1 / 3  # share of a curve's range between two records from which a note says so
-    beginning: float = 0.05  # share of a run's length that is its beginning
-    early: float = 0.5  # share of the way of a loss in it from which the sentence on the run says so
-
-
-LIMITS = Limits()
 
 
 def read_curves(clock: str, series: Mapping[str, np.ndarray]) -> list[str]:
@@ -52,14 +39,14 @@ def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray]) 
     for name in names[: LIMITS.curves]:
         good = np.isfinite(series[name])
         said = [] if good.all() else [f"{(~good).sum():,} of {len(time):,} records are not finite and were left out"]
-        if good.sum() > SEARCH.bins:
-            said.append(f"{good.sum():,} records were averaged in at most {SEARCH.bins} bins")
+        if good.sum() > LIMITS.bins:
+            said.append(f"{good.sum():,} records were averaged in at most {LIMITS.bins} bins")
         said.extend(_jump(clock, time[good], series[name][good].astype(float)))
         if said:
             notes[name] = "; ".join(said)
     if len(names) > LIMITS.curves:
         notes["curves"] = f"{LIMITS.curves} of {len(names):,} curves were searched for transitions, in the order recorded"
-    if len(time) > 1 and record_origin(time) > SEARCH.early * (time[-1] - time[0]):
+    if len(time) > 1 and record_origin(time) > LIMITS.early * (time[-1] - time[0]):
         notes[clock] = (
             f"transitions are searched for on the clock ln({clock} - {record_origin(time):.5g}), from before the first record"
         )
@@ -68,7 +55,7 @@ def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray]) 
 
 def _jump(clock: str, time: np.ndarray, curve: np.ndarray) -> Iterator[str]:
     """Where most of a curve's way lies between two records: what happens there is not seen."""
-    if len(curve) < SEARCH.fewest or not np.ptp(curve / 2):
+    if len(curve) < LIMITS.fewest or not np.ptp(curve / 2):
         return
     share = np.abs(np.diff(curve / 2)) / np.ptp(curve / 2)  # halves: a range may be too large for a number
     at = int(np.argmax(share))
@@ -102,16 +89,16 @@ def _single(status: str, clock: str, time: np.ndarray, loss: np.ndarray | None) 
         facts = {"records": len(good), **_ends(good)}
         if status in BROKEN:
             said = f"The run {status}: its loss is not searched for transitions."
-        elif len(good) < SEARCH.fewest:
+        elif len(good) < LIMITS.fewest:
             records = f"{len(good)} record{'' if len(good) == 1 else 's'} of the loss"
-            said = f"{records}: transitions are searched for in {SEARCH.fewest} or more."
+            said = f"{records}: transitions are searched for in {LIMITS.fewest} or more."
         elif good.min() == good.max():
             name, said = "no transition", f"The loss is {good[0]:.4g} at every record."
         else:
             name, moved = "no transition", f"The loss goes from {good[0]:.4g} to {good[-1]:.4g}"
             until, share = _beginning(time[np.isfinite(loss)], good)
             said = f"{moved} without a change faster than the rest of the run."
-            if share >= LIMITS.early:
+            if share >= LIMITS.early_way:
                 rule = "a change that begins with the first record is no transition, as nothing rests before it"
                 said = (
                     f"{moved}, {share:.0%} of that by {clock} = {until:.5g}: {rule}. Later changes are not faster than the rest."

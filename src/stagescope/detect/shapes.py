@@ -5,6 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.detect.limits import LIMITS
+
 MIDDLE = float(np.log(0.85 / 0.15))
 """A logistic step goes from 15 % to 85 % of its height in twice this many widths: `rise` is that length in ln x."""
 TAIL = float(np.log(0.95 / 0.05))
@@ -46,6 +48,16 @@ class Shape:
 
     def on(self, x: np.ndarray) -> np.ndarray:
         return columns(self.form, x, np.array([self.centre]), np.array([self.rise]))[:, 0]
+
+    @property
+    def slope_length(self) -> float:
+        """In x, over which it would rise by its height: it rises by 70 % of that from 15 % to 85 %."""
+        return 2 * self.centre * float(np.sinh(self.rise / 2)) / 0.7
+
+    @property
+    def slowest(self) -> float:
+        """The largest rise of its form: a sigmoid may be drift."""
+        return 2 * LONGEST if self.form == "sigmoid" else LONGEST
 
     @property
     def span(self) -> tuple[float, float]:
@@ -93,7 +105,9 @@ class Dictionary:
             chosen = np.ones(len(rises), dtype=bool) if form == "sigmoid" else fast
             if form == "decay":  # it begins between two records
                 start = middle[np.clip(np.searchsorted(x, centre) - 1, 0, len(middle) - 1)]
-                starts, slow = np.unique(np.stack([start[fast], rises[fast]]), axis=1)
+                stop = start * (1 + np.log(20) * 2 * np.sinh(rises / 2) / RELAXATION)
+                seen = fast & (stop < x[-1 - min(LIMITS.records, len(x) - 1)])  # what does not recover before the end is a step
+                starts, slow = np.unique(np.stack([start[seen], rises[seen]]), axis=1)
                 constants = np.geomspace(x[1] - x[0], x[-1] - x[0], 14)
                 slow = np.concatenate([slow, 2 * np.arcsinh(constants * RELAXATION / 2 / x[0])])
                 found.append((form, np.concatenate([starts, np.full(14, x[0])]), slow))

@@ -3,6 +3,9 @@
 A transition is a fast change between two slower stretches on the clock u = ln(time - origin + length/300). The curve is a
 constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and
 integrated Brownian in u. Power laws, knees, relaxations, drifts and walks are thereby noise or drift, and have no transition.
+
+The integrated motion is the bend of a drift: without a bound it would be any smooth curve, a smooth drop as well. Over the rise
+of the slowest change that is called fast, it leaves its slope by no more than the least change that counts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,27 +15,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagescope.detect.events import first_crossing
+from stagescope.detect.events import around, first_crossing
+from stagescope.detect.limits import LIMITS
 from stagescope.detect.noise import FLUTTER, flutter
 from stagescope.detect.noise_kernel import deviance, search, whiten
 from stagescope.detect.shapes import FORMS, LONGEST, STEPS, Dictionary, Shape, columns
 from stagescope.detect.stage import Transition
 from stagescope.errors import InputError
 
-
-@dataclass(frozen=True)
-class Limits:
-    """What is searched for, and what counts."""
-
-    share: float = 0.05  # least change, of the curve's range
-    fewest: int = 15  # records; fewer carry no transition: two plateaus of five and a change of as many
-    records: int = 5  # of a plateau: a median that two outliers do not move
-    bins: int = 300  # a longer curve is averaged in as many bins, half even in u and half in time
-    early: float = 1 / 300  # of a run's length is its beginning, in which the clock is even: the least that 300 records resolve
-    events: int = 12  # of a curve; each costs a search
-
-
-LIMITS = Limits()
 QUIET = np.array([0.0, -12.0, -12.0])
 """White noise alone, as (atanh rho, ln Brownian, ln bend)."""
 WALKS = ((-12.0, -12.0), (0.0, -12.0), (5.0, -12.0), (-12.0, 0.0), (-12.0, 4.0), (-12.0, 8.0), (3.0, 6.0))
@@ -83,7 +73,8 @@ def curve_events(time: np.ndarray, curve: np.ndarray, origin: float | None = Non
     if origin > time[0]:
         raise InputError(f"the origin {origin:g} is later than the first record at {time[0]:g}; give one before it")
     largest = float(np.max(np.abs(curve)))  # squares of a very large or small number are none
-    found = Search.of(time, curve / largest, origin, curves).events()
+    early = LIMITS.early * (time[-1] - time[0])
+    found = Search.of(time, curve / largest, origin - early, curves).events()
     return tuple(replace(event, amplitude=event.amplitude * largest, origin=origin) for event in found)
 
 
@@ -112,17 +103,20 @@ class Search:
 
     @classmethod
     def of(cls, time: np.ndarray, raw: np.ndarray, origin: float, curves: int) -> "Search":
-        early = LIMITS.early * (time[-1] - time[0])
+        """A curve whose clock begins at `origin`: records that stand out alone are left out, the others averaged in bins."""
         kept = lone_deviations(time, raw) == 0
-        x, values = time[kept] - origin + early, raw[kept]
+        x, values = time[kept] - origin, raw[kept]
         edge = _bin_edges(x)
         last = np.append(edge[1:], len(x)) - 1
         count = last - edge + 1
         mean, middle = (np.add.reduceat(each, edge) / count for each in (values, x))
         unit = float(mean[0]), float(np.std(mean) or 1.0)
-        return cls(
-            time, raw, middle, (mean - unit[0]) / unit[1], time[kept][edge], time[kept][last], unit, origin - early, curves
-        )
+        return cls(time, raw, middle, (mean - unit[0]) / unit[1], time[kept][edge], time[kept][last], unit, origin, curves)
+
+    def around(self, begin: int, end: int) -> "Search":
+        """The records from one of this fit to another, in bins of their own."""
+        inside = (self.raw_time >= self.first[begin]) & (self.raw_time <= self.last[end])
+        return Search.of(self.raw_time[inside], self.raw[inside], self.origin, self.curves)
 
     @property
     def time(self) -> np.ndarray:
@@ -136,7 +130,7 @@ class Search:
             return even
         local = local / np.median(local)
         table = np.column_stack([self.base, self.curve])
-        values = [search(table, *self.gaps, size, STARTS, self.floor, 0.2)[1] for size in (even, local)]
+        values = [search(table, *self.gaps, size, STARTS, self.floor, self.most_bend, 0.2)[1] for size in (even, local)]
         return (even, local)[int(np.argmin(values))]
 
     @cached_property
@@ -164,12 +158,19 @@ class Search:
         return np.log(len(self.x)) + 2 * np.log(np.maximum(count, 1) * len(FORMS) * self.curves)
 
     @cached_property
-    def floor(self) -> float:
-        """The least sum of squares of the noise: shapes are ideal, and err by a quarter of what counts.
+    def least(self) -> float:
+        """The least change that counts, in units of the curve."""
+        return LIMITS.share * float(np.ptp(self.curve))
 
-        A step of `share` of the range with five records on each side still gains its penalty of 17: 5/2 (share/error)^2 = 40.
-        """
-        return len(self.x) * max(LIMITS.share / 4 * float(np.ptp(self.curve)), 1e-12) ** 2
+    @cached_property
+    def floor(self) -> float:
+        """The least sum of squares: shapes are ideal, and miss a change as large as the range over a rise of few records."""
+        return len(self.x) * max(LIMITS.share * (LIMITS.misfit * float(np.ptp(self.curve))) ** 2, 1e-24)
+
+    @cached_property
+    def most_bend(self) -> float:
+        """The variance per unit of u of the slope of a drift: bend L^3/3 is that of its departure from a line over L."""
+        return 3 * self.least**2 / LONGEST**3
 
     def whitened(self, noise: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, float]:
         natural = np.array([np.tanh(noise[0]), np.exp(noise[1]), np.exp(noise[2])])
@@ -182,11 +183,11 @@ class Search:
 
     def deviance(self, noise: np.ndarray, design: np.ndarray) -> float:
         table = np.column_stack([design, self.curve])
-        return deviance(table, *self.gaps, self.size, noise, self.floor, np.empty_like(table))
+        return deviance(table, *self.gaps, self.size, noise, self.floor, self.most_bend, np.empty_like(table))
 
     def fitted(self, shapes: tuple[Shape, ...], starts: np.ndarray, least: float = 0.2) -> Fit:
         table = np.column_stack([self.design(shapes), self.curve])
-        noise, value = search(table, *self.gaps, self.size, np.atleast_2d(starts), self.floor, least)
+        noise, value = search(table, *self.gaps, self.size, np.atleast_2d(starts), self.floor, self.most_bend, least)
         return Fit(noise, shapes, value)
 
     def refined(self, fit: Fit, j: int) -> Fit:
@@ -199,7 +200,7 @@ class Search:
             improved = False
             for centre, rise in ((step, 0), (-step, 0), (0, step), (0, -step)):
                 trial = replace(shape, centre=shape.centre * np.exp(centre * shape.rise), rise=shape.rise * np.exp(rise))
-                if shape.form == "decay" and centre:
+                if (shape.form == "decay" and centre) or trial.rise > max(shape.rise, shape.slowest):
                     continue
                 value = self.deviance(fit.noise, np.column_stack([others, trial.on(self.x)]))
                 if value < best - 1e-6:
@@ -207,9 +208,9 @@ class Search:
             step *= 1.0 if improved else 0.5
         return Fit(fit.noise, (*fit.shapes[:j], shape, *fit.shapes[j + 1 :]), best)
 
-    def proposals(self, fit: Fit) -> set[Shape]:
+    def proposals(self, fit: Fit) -> list[Shape]:
         """The shape of each form that gains most, at the noise of the fit and at white noise."""
-        chosen = set()
+        chosen = []
         for noise in (fit.noise, QUIET):
             white, _ = self.whitened(noise, np.column_stack([self.design(fit.shapes), self.curve]))
             table = self.quiet_table if noise is QUIET else self.whitened(noise, self.dictionary.table)[0]
@@ -221,35 +222,54 @@ class Search:
             for form in range(len(FORMS)):
                 places = np.flatnonzero(self.dictionary.forms == form)
                 if places.size:
-                    chosen.add(self.dictionary.shape(int(places[np.argmax(gain[places])])))
-        return chosen
+                    chosen.append(self.dictionary.shape(int(places[np.argmax(gain[places])])))
+        return list(dict.fromkeys(chosen))
 
     def cost(self, fit: Fit) -> float:
         """Deviance and penalties."""
         return fit.deviance + sum(self.penalty[FORMS.index(shape.form)] for shape in fit.shapes)
 
     def best_fit(self) -> Fit:
-        """Shapes are added while one gains more than it costs, then dropped while one gains less."""
-        best = fit = self.fitted((), STARTS)
-        while len(fit.shapes) <= min(len(best.shapes) + 1, LIMITS.events):  # two drops may gain together what one alone does not
-            starts = np.stack([fit.noise, QUIET])
-            tries = [self.fitted((*fit.shapes, shape), starts, 1.0) for shape in self.proposals(fit)]
-            tries = sorted(tries, key=self.cost)[:2]
-            tries = [self.fitted(each.shapes, each.noise) for each in (self.refined(one, len(one.shapes) - 1) for one in tries)]
-            fit = min(tries, key=self.cost)
-            best = min(best, fit, key=self.cost)
-        fit = best
-        while fit.shapes:
-            tries = [self.fitted((*fit.shapes[:j], *fit.shapes[j + 1 :]), fit.noise) for j in range(len(fit.shapes))]
-            best = min(tries, key=self.cost)
-            if self.cost(best) >= self.cost(fit):
-                break
-            fit = best
-        return fit
+        """Shapes and noise of least cost, from both ends: all is noise, and shapes are added; all is shape, and they are dropped.
 
-    def heights(self, fit: Fit) -> np.ndarray:
+        A walk can look like several drops, none of which gains alone; with white noise alone every one of them gains.
+        """
+        noisy, quiet = self.fitted((), STARTS), Fit(QUIET, (), self.deviance(QUIET, self.base))
+        best = min((self.pruned(self.grown(fit)) for fit in (noisy, quiet)), key=self.cost)
+        for j in range(len(best.shapes)):
+            best = self.refined(best, j)
+        return best
+
+    def grown(self, fit: Fit) -> Fit:
+        """Shapes are added while one gains more than it costs. Noise that is white stays so until all are there."""
+        best, white = fit, fit.noise is QUIET
+        while len(fit.shapes) <= min(len(best.shapes) + 1, LIMITS.events):  # two drops may gain together what one alone does not
+            tries = [(*fit.shapes, shape) for shape in self.proposals(fit)]
+            starts = np.stack([fit.noise, QUIET])
+            fits = [Fit(QUIET, t, self.deviance(QUIET, self.design(t))) if white else self.fitted(t, starts, 1.0) for t in tries]
+            fits = [self.refined(each, len(fit.shapes)) for each in sorted(fits, key=self.cost)[: len(FORMS)]]
+            fit = min(fits if white else [self.fitted(each.shapes, each.noise) for each in fits], key=self.cost)
+            best = min(best, fit, key=self.cost)
+        return self.fitted(best.shapes, STARTS) if white else best
+
+    def pruned(self, fit: Fit) -> Fit:
+        """The fit of least cost on the way to no shape, on which the shape that is least sure is dropped."""
+        best = fit
+        while fit.shapes:
+            heights, errors = self.heights(fit)
+            j = int(np.argmin(np.abs(heights / errors)))
+            fit = self.fitted((*fit.shapes[:j], *fit.shapes[j + 1 :]), np.stack([fit.noise, *STARTS]))
+            best = min(best, fit, key=self.cost)
+        return best
+
+    def heights(self, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
+        """Heights of the shapes by least squares, and their errors in units of the noise; one that repeats others gets little."""
         white, _ = self.whitened(fit.noise, np.column_stack([self.design(fit.shapes), self.curve]))
-        return _solved(white)[2:]
+        scale = np.sqrt(np.einsum("ij,ij->j", white, white)[:-1]) + 1e-300
+        columns = white[:, :-1] / scale
+        inverse = np.linalg.inv(columns.T @ columns + 1e-11 * np.eye(len(scale)))
+        shapes = slice(self.base.shape[1], None)
+        return (inverse @ (columns.T @ white[:, -1]) / scale)[shapes], (np.sqrt(np.diag(inverse)) / scale)[shapes]
 
     def interval(self, fit: Fit, j: int) -> tuple[float, float]:
         """Ends of the 95 % interval of a step's centre: its posterior over centres, rises and forms, at the noise of the fit."""
@@ -258,13 +278,14 @@ class Search:
         basis = np.linalg.qr(white[:, :-1])[0]
         rest = white[:, -1] - basis @ (basis.T @ white[:, -1])
         total, n, p = float(rest @ rest), len(self.x), white.shape[1]
+        floor = max(self.floor, n * (LIMITS.misfit * float(self.heights(fit)[0][j])) ** 2)
         centres, weights, u = [], [], np.log(self.x)
 
         def deviances(form: str, centre: np.ndarray, rise: np.ndarray) -> np.ndarray:
             table, _ = self.whitened(fit.noise, columns(form, self.x, centre, rise))
             table = table - basis @ (basis.T @ table)
             gain = (rest @ table) ** 2 / np.maximum(np.einsum("ij,ij->j", table, table), 1e-12)
-            left = np.maximum(total - gain, 0.0) / self.floor
+            left = np.maximum(total - gain, 0.0) / floor
             return (n - p) * (np.log(np.maximum(left, 1)) + np.minimum(left, 1))
 
         shape = fit.shapes[j]
@@ -303,13 +324,36 @@ class Search:
         weight = np.exp(weight - np.max(weight))[order]
         share = np.cumsum(weight) - weight / 2
         low, high = np.interp([0.025 * weight.sum(), 0.975 * weight.sum()], share, centre[order])
+        before, after = self.records_around(*shape.span)
+        if after - before <= 1:  # it may lie anywhere in the bins beside it
+            return float(min(low, self.first[before] - self.origin)), float(max(high, self.last[after] - self.origin))
+        shift = (
+            LIMITS.misfit * shape.slope_length
+        )  # what the nearest shape misses moves its middle, however many records there are
+        low, high = low - shift, high + shift
         return float(low), float(high)
+
+    def closer(self, fit: Fit, j: int, spans: dict[int, tuple[int, int]]) -> tuple["Search", Fit, int]:
+        """A brief step among the records around it alone, as long as they were averaged: by its length, or by two plateaus."""
+        begin, end = spans[j]
+        if end - begin >= LIMITS.fewest:
+            return self, fit, j
+        side = max(2 * LIMITS.records, end - begin)
+        first = max([0, begin - side, *(other[1] for k, other in spans.items() if k != j and other[1] <= begin)])
+        last = min([len(self.x) - 1, end + side, *(other[0] for k, other in spans.items() if k != j and other[0] >= end)])
+        near = self.around(first, last)
+        if len(near.x) <= last - first + 1:
+            return self, fit, j
+        empty = Fit(QUIET, (), 0.0)
+        fits = [near.fitted((shape,), STARTS) for shape in near.proposals(empty) if shape.form in STEPS]
+        found = near.refined(min(fits, key=near.cost), 0)
+        return near.closer(found, 0, {0: near.records_around(*found.shapes[0].span)})
 
     def events(self) -> tuple[Transition, ...]:
         """What counts of the fit: groups of shapes with no rest between them, as transitions or spikes."""
         fit = self.best_fit()
-        heights = self.heights(fit)
-        fast = [j for j in range(len(fit.shapes)) if self.is_fast(fit.shapes[j])]
+        heights, _ = self.heights(fit)
+        fast = [j for j in range(len(fit.shapes)) if self.is_fast(fit.shapes[j]) and abs(heights[j]) >= self.least]
         spans = {j: self.records_around(*fit.shapes[j].span) for j in fast}
         fast.sort(key=lambda j: spans[j])
         groups: list[list[int]] = []
@@ -354,7 +398,7 @@ class Search:
         way = path - path[0]
         net, top = float(way[-1]), int(np.argmax(np.abs(way)))
         spike = abs(net) < abs(way[top]) / 2
-        main = group[0]
+        near, one, k = self, fit, group[0]
         if spike:
             when = float(self.x[begin + top])
             low, high = float(self.x[begin]), float(self.x[end])
@@ -363,19 +407,22 @@ class Search:
             if not steps:
                 return None
             main = max(steps, key=lambda j: abs(heights[j]))
-            low, high = self.interval(fit, main)
-            when = fit.shapes[main].centre
+            near, one, k = self.closer(fit, main, spans) if len(group) == 1 else (self, fit, main)
+            (low, high), when = near.interval(one, k), one.shapes[k].centre
             if len(group) > 1:
                 crossed = first_crossing(self.x[begin : end + 1], way, net / 2, net > 0) or when
                 low, high, when = low * crossed / when, high * crossed / when, crossed
-        before, after = self.records_around(when, when)
         when, low, high = (float(each + self.origin) for each in (when, low, high))
-        kind = "spike" if spike else fit.shapes[main].form
+        before, after = around(self.raw_time, when)
+        kind = "spike" if spike else one.shapes[k].form
+        first, last = near.records_around(*one.shapes[k].span)
+        if kind in STEPS and last - first <= 1:
+            kind = "jump"
         kind = "sigmoid" if kind == "relaxation" else kind
         return Transition(
             when,
-            float(min(low, when, self.first[before])),
-            float(max(high, when, self.last[after])),
+            float(min(low, when, before)),
+            float(max(high, when, after)),
             float(self.last[begin]),
             float(self.first[end]),
             amplitude=float(way[top]) if spike else net,
@@ -400,14 +447,10 @@ class Search:
                 continue
             if abs(change) < least:
                 continue
-            if event.kind != "spike":  # where the curve itself is half-way: shapes that do not fit have another middle
-                inside = (self.time >= event.start) & (self.time <= event.stop)
-                half = (
-                    first_crossing(
-                        self.time[inside], self.curve[inside], ((before + after) / 2 - self.unit[0]) / self.unit[1], change > 0
-                    )
-                    or event.t
-                )
+            inside = (self.time >= event.start) & (self.time <= event.stop)
+            if event.kind != "spike" and np.count_nonzero(inside) >= LIMITS.records:  # shapes that do not fit have another middle
+                middle = ((before + after) / 2 - self.unit[0]) / self.unit[1]
+                half = first_crossing(self.time[inside], self.curve[inside], middle, change > 0) or event.t
                 event = replace(event, low=min(event.low, half), high=max(event.high, half))
             yield replace(event, amplitude=float(change))
 
@@ -421,14 +464,6 @@ class Search:
         near = inside[near <= stop**2 / start * (1 + 1e-9)] if late else inside[near >= start**2 / stop * (1 - 1e-9)]
         few = inside[: LIMITS.records] if late else inside[-LIMITS.records :]
         return 2 * float(np.median(self.raw[near if len(near) > len(few) else few] / 2))
-
-
-def _solved(white: np.ndarray) -> np.ndarray:
-    """Least squares of the last column by the others; one that the others make up gets little height."""
-    gram = white.T @ white
-    scale = np.sqrt(np.diag(gram)[:-1]) + 1e-300
-    correlation = gram[:-1, :-1] / np.outer(scale, scale) + 1e-11 * np.eye(len(scale))
-    return np.linalg.solve(correlation, gram[:-1, -1] / scale) / scale
 
 
 def lone_deviations(time: np.ndarray, curve: np.ndarray) -> np.ndarray:

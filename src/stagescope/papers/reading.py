@@ -13,7 +13,8 @@ import numpy as np
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims, refuse_taken
-from stagescope.detect.plateaus import LIMITS, curve_notes, loss_stages, read_curves
+from stagescope.detect.limits import LIMITS
+from stagescope.detect.plateaus import curve_notes, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.detect.transitions import curve_events
 from stagescope.dynamics.dynamics import SolveFailed

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from stagescope.detect.transitions import LIMITS
+from stagescope.detect.limits import LIMITS
 from stagescope.errors import InputError, first_names, needed, unknown
 from stagescope.memory import require_stored
 from stagescope.runs.export import outside, target, unique

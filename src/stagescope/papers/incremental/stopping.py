@@ -9,8 +9,8 @@ import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, not_applicable, regime_of, undecided
+from stagescope.detect.limits import LIMITS as DETECTOR
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.detect.transitions import LIMITS as DETECTOR
 from stagescope.detect.transitions import transitions
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax

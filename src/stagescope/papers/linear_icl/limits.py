@@ -37,7 +37,6 @@ class Limits:
     least: int = round(1 / tenth)  # later drops that decide this: one wrong is a tenth
     factors: tuple[float, ...] = (1.0, 10**-0.5, tenth)  # starts of the scale law, the run's own first
     runs: int = least + 1  # flows from other seeds
-    untried: int = 2 * least  # fewest drops of a regime for a 95 % quantile: one of them lies beyond it
     sure: float = 1.64  # a share is missed where it is so many standard errors below: one run in twenty by chance
     settled: float = 7.5  # e-folds of a plateau after which a head is pure: twice ln(.2/.005), because it is read in its middle
     # frames

@@ -122,7 +122,7 @@ class LinearSampled(LinearLoss, OnBatches):
             return self.process
         return RegressionTask(eigenvalues=self.process.eigenvalues, contexts=(self.length,))
 
-    @property
+    @cached_property
     def limit(self) -> LinearPopulation:
         """The loss of all sequences."""
         return LinearPopulation(model=self.model, process=self.task)

@@ -10,6 +10,7 @@ from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import Drop, SilentHead, cascade
 from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
+from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.published import published
 from stagescope.params import Params, root_mean_square
@@ -25,17 +26,16 @@ def regime(task: RegressionTask, scale: float, drops: list[Drop], m: int) -> str
     return f"{opens}{', two heads close' * together}{', directions mixed' * mixed}"
 
 
-def _error(name: str, task: RegressionTask, rank: int | None) -> float | str:
+def _error(name: str, task: RegressionTask, model: LinearAttention) -> float | str:
     """The error that 95 % of drops of a regime stay within, relatively; a sentence where it was never measured."""
     table = published("stagescope.papers.linear_icl")["path_errors"].value
-    dim, most = table["largest"]["directions"], table["largest"]["rank"]
-    other = "; leave out --path to predict by the flow"
-    if task.dim > dim or (rank or 0) > most:
-        return f"the theory was tried up to {dim} directions and rank {most}{other}"
-    error, drops = table["regimes"].get(name, (0.0, 0))
-    if drops < LIMITS.untried:
-        return f"the theory was tried on {drops} drops {name}, fewer than {LIMITS.untried}{other}"
-    return error
+    asked = {"directions": task.dim, "rank": model.rank or 0, "heads": model.heads}
+    beyond = [f"{asked[size]} {size}, beyond {most}" for size, most in table["largest"].items() if asked[size] > most]
+    error, drops = table["regimes"].get(name, (None, 0))
+    if not beyond and error is not None:
+        return error
+    why = beyond[0] if beyond else f"{drops} drops {name}, too few for their 95 % quantile"
+    return f"the theory was not tried enough here ({why}); leave out --path to predict by the flow"
 
 
 def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
@@ -49,7 +49,7 @@ def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.i
     levels = forms.levels(task)
     if model.merged:
         rate, ends = forms.merged_rate(task), levels[[0, -1]]
-        event = _event(forms.merged_drop_time(task, start), _error("merged", task, None), until)
+        event = _event(forms.merged_drop_time(task, start), _error("merged", task, model), until)
         legs = [Leg("plateau 0", 0.0, event.t, float(ends[0]), "all directions", rate, lambda: ("settled", (rate,)))]
         if event.t is not None:
             legs.append(Leg(f"plateau {task.dim}", event.t, None, float(ends[1]), None, None, _settled))
@@ -60,7 +60,7 @@ def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.i
     error: float | str = 0.0
     for m in range(task.dim):
         if m < len(drops):  # what follows a drop that is refused is refused for the same reason
-            error = error if isinstance(error, str) else _error(regime(task, scale, drops, m), task, model.rank)
+            error = error if isinstance(error, str) else _error(regime(task, scale, drops, m), task, model)
             events[f"d{m + 1}"] = _event(drops[m].time, error, until)
         else:
             why = room if m >= model.reach else "no head can grow"
