@@ -385,6 +385,16 @@ class Search:
         brief = shape.rise <= LONGEST and stop - start <= (x[-1] - x[0]) / 2
         return brief and before + 1 >= LIMITS.records and len(x) - after >= LIMITS.records
 
+    def is_jump(self, fit: Fit, j: int) -> bool:
+        """Whether no record tells its rise from a jump: none lies inside, or one that noise may have moved (BIC: ln n for a rise)."""
+        first, last = self.records_around(*fit.shapes[j].span)
+        if last - first != 2:
+            return last - first < 2
+        others = (*fit.shapes[:j], *fit.shapes[j + 1 :])
+        jumps = [Shape("jump", float(np.mean(self.x[i : i + 2])), 0.0) for i in (first, first + 1)]
+        likeliest = min(self.deviance(fit.noise, self.design((*others, jump))) for jump in jumps)
+        return likeliest - fit.deviance < np.log(len(self.x))
+
     def records_around(self, low: float, high: float) -> tuple[int, int]:
         """The last record before a stretch and the first after it."""
         n = len(self.x)
@@ -415,8 +425,7 @@ class Search:
         when, low, high = (float(each + self.origin) for each in (when, low, high))
         before, after = around(self.raw_time, when)
         kind = "spike" if spike else one.shapes[k].form
-        first, last = near.records_around(*one.shapes[k].span)
-        if kind in STEPS and last - first <= 1:
+        if kind in STEPS and near.is_jump(one, k):
             kind = "jump"
         kind = "sigmoid" if kind == "relaxation" else kind
         return Transition(

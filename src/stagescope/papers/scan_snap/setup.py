@@ -70,7 +70,7 @@ def many_numbers(options: Sequence[ScanSnapOptions], seeds: Sequence[int]) -> li
     """Numbers of sampled heavy-ball runs, one kernel call per problem; None for all other runs and for runs that diverged."""
     may_differ: dict[str, Any] = dict.fromkeys(
         ("rate_y", "rate_z", "lr")
-    )  # runs that differ in these, or in the seed, share one call
+    )  # may differ in one call, as the seed may
     groups: dict[str, list[int]] = {}
     for place, chosen in enumerate(options):
         if chosen.optimizer == "heavy-ball" and chosen.length is not None:
