@@ -146,7 +146,7 @@ ABSURD = {
         ({"optimizer": "gd", "length": 2, "batch": HUGE}, "batch of 1,000,000,000 contexts .* lower --batch$"),
         ({"frames": HUGE}, "1,000,000,000 frames .* fewer --frames$"),
         ({"optimizer": "gd", "record": "every-step", "steps": HUGE}, "fewer --steps than 1,000,000,000, or choose --record log"),
-        ({"classes": Path("/dev/zero")}, "the classes in /dev/zero has more than"),
+        ({"classes": Path("/dev/zero")}, "classes are read from .json or .csv"),
     ],
     "focus-dilution": [
         ({"width": HUGE}, r"\(vocab 4, width 1,000,000,000\)"),

@@ -249,7 +249,7 @@ def about_of(run, slot):
 @pytest.mark.parametrize(
     ("kind", "slot", "where", "limit", "said"),
     [
-        ("pairwise", "tokens", "papers.scan_snap.views.CLASSES", 1, "The first 1 of 2 classes are drawn."),
+        ("pairwise", "tokens", "papers.scan_snap.views.NAMED", 2, "The first 1 of 2 classes are drawn."),
         ("pairwise", "embedding", "papers.scan_snap.views.MOST_POINTS", 3, "The first 3 of 11 tokens are drawn."),
         ("pairwise", "decoder", "papers.scan_snap.views.WIDEST", 5, "The first 5 of 11 tokens are drawn."),
         ("token", "embedding-values", "papers.focus_dilution.views.NAMED", 2, "The first 2 of 4 values are drawn."),

@@ -386,7 +386,7 @@ class Search:
         return brief and before + 1 >= LIMITS.records and len(x) - after >= LIMITS.records
 
     def is_jump(self, fit: Fit, j: int) -> bool:
-        """Whether no record tells its rise from a jump: none lies inside, or one that noise may have moved (BIC: ln n for a rise)."""
+        """Whether no record tells its rise from a jump: none lies inside, or one that noise may move (BIC: ln n)."""
         first, last = self.records_around(*fit.shapes[j].span)
         if last - first != 2:
             return last - first < 2

@@ -7,16 +7,8 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import (
-    ByKernel,
-    GradientField,
-    Kernel,
-    Objective,
-    OfModel,
-    OnBatches,
-    StepGradient,
-    flat_gradient,
-)
+from stagescope.fields.by_kernel import ByKernel, Kernel, OnBatches
+from stagescope.fields.field import GradientField, Objective, OfModel, StepGradient, flat_gradient
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask

@@ -10,7 +10,7 @@ from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 from scipy.special import gammaln
 
-from stagescope.fields.field import Kernel
+from stagescope.fields.by_kernel import Kernel
 from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory
 from stagescope.papers.markov_icl.loss import BLOCKS, Exact, InContext

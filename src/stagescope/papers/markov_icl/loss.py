@@ -13,7 +13,8 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import ByKernel, Kernel, Objective, OfModel, StepGradient, flat_gradient
+from stagescope.fields.by_kernel import ByKernel, Kernel
+from stagescope.fields.field import Objective, OfModel, StepGradient, flat_gradient
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.markov_icl.model import LinearMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior

@@ -1,10 +1,7 @@
 """The numbers that decide what is read in a run of scan and snap, on chains and on text, each with its derivation."""
 
+import math
 from dataclasses import dataclass
-
-import numpy as np
-
-from stagescope.claims.comparison import CHANCE
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class Limits:
     slow_speed: float = 1 / late  # speed over its peak at `slow`
     snap_behind: float = 0.75  # share of the way to ten times this time that attention has gone at `snap`: well over half
     longer: float = 3.0  # time must triple after a snap on a text: a way that grows like log t never seems to end
-    left: float = 1 - snap_behind ** float(np.log(longer) / np.log(10))  # of its way on a text: an eighth while time triples
+    left: float = 1 - snap_behind ** math.log10(longer)  # of its way on a text: an eighth while time triples
     above: float = 2.0  # a peak on a text moves so many times as much as the end, where batches alone move attention
     # records: the motion of attention and the change of its speed over its peak, between two frames
     move: float = onset_loss  # an onset is not missed
@@ -47,7 +44,7 @@ class Limits:
     most_frames: int = 1000
     # companion runs and chance
     classes: int = 10  # of a companion run at most: more cost more than they show
-    draws: int = round(5 / CHANCE) - 1  # random orders: one in a hundred is then five of them
+    draws: int = 499  # random orders: of these and the true one, one in a hundred (`comparison.CHANCE`) is five
     permutations: int = 2 * draws + 1
     stratum: int = 8  # types of about equal frequency that are permuted: fewer leave scores near their own place
     types: int = 30  # with fewer the standard error of a rank correlation is .2 or more

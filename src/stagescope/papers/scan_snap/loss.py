@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import ByKernel, Field, FlatField, Kernel, OfModel, OnBatches
+from stagescope.fields.by_kernel import ByKernel, Kernel, OnBatches
+from stagescope.fields.field import Field, FlatField, OfModel
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention, features
 from stagescope.papers.scan_snap.process import SequenceClasses

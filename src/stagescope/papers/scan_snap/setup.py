@@ -68,9 +68,7 @@ def _attention(law: Pairing, z: np.ndarray) -> dict[str, float]:
 
 def many_numbers(options: Sequence[ScanSnapOptions], seeds: Sequence[int]) -> list[dict[str, float] | None]:
     """Numbers of sampled heavy-ball runs, one kernel call per problem; None for all other runs and for runs that diverged."""
-    may_differ: dict[str, Any] = dict.fromkeys(
-        ("rate_y", "rate_z", "lr")
-    )  # may differ in one call, as the seed may
+    may_differ: dict[str, Any] = dict.fromkeys(("rate_y", "rate_z", "lr"))  # may differ in one call, as the seed may
     groups: dict[str, list[int]] = {}
     for place, chosen in enumerate(options):
         if chosen.optimizer == "heavy-ball" and chosen.length is not None:

@@ -1,0 +1,79 @@
+"""Objectives whose value, gradient and field come from a Numba kernel; their definition is what the kernel is tested against."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.fields.field import Compiled, Field, FlatField, Found, Objective
+from stagescope.params import Layout, Params
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A Numba kernel `run(theta, out, held)`: it returns a loss and writes `writes` times the gradient of `blocks`.
+
+    `held` is all that it reads besides, and its work space; `weights` are the places there of a factor for each of the blocks,
+    1 as they are stored.
+    """
+
+    run: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+    held: np.ndarray
+    weights: slice
+    blocks: tuple[str, ...]
+    writes: float = 1.0
+
+    def found(self, params: Params) -> Found:
+        """The loss and its gradient."""
+        layout = Layout.of({name: params[name] for name in self.blocks})
+        out = np.empty(layout.size)
+        loss, found = self.run(layout.pack(params), out, self.held.copy()), layout.unpack(out)
+        return loss, found if self.writes == 1 else {name: block / self.writes for name, block in found.items()}
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
+        """The field that descends with these rates, with everything but parameters bound; each has its own work space."""
+        from stagescope.fields.compiled import direct
+
+        expected = tuple(dict.fromkeys(self.blocks))
+        if layout.names != expected:
+            raise ValueError(f"the kernel reads blocks in the order {', '.join(expected)}; got {', '.join(layout.names)}")
+        held = self.held.copy()
+        held[self.weights] = [-np.sign(self.writes) * rates[name] for name in self.blocks]
+        return direct(self.run, layout.size, held)
+
+
+class ByKernel(Objective):
+    """An objective whose value, gradient and field come from its kernel; the definition is what that is tested against."""
+
+    @cached_property
+    def kernel(self) -> Kernel | None:
+        """The kernel with all it reads; None where the definition itself is computed."""
+        raise NotImplementedError
+
+    def value(self, params: Params) -> float:
+        return super().value(params) if self.kernel is None else self.kernel.found(params)[0]
+
+    def grad(self, params: Params) -> dict[str, np.ndarray]:
+        return super().grad(params) if self.kernel is None else self.kernel.found(params)[1]
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        return Field.flat(self.field(), layout, rates) if self.kernel is None else self.kernel.flat(layout, rates)
+
+
+class OnBatches(Objective):
+    """An objective whose steps see batches; its recorded loss, its gradient and its field are those of `limit`."""
+
+    @cached_property
+    def limit(self) -> ByKernel:
+        """The same problem over all data."""
+        raise NotImplementedError
+
+    def value(self, params: Params) -> float:
+        return self.limit.value(params)
+
+    def grad(self, params: Params) -> dict[str, np.ndarray]:
+        return self.limit.grad(params)
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        return self.limit.flat(layout, rates)
