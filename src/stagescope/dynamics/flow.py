@@ -117,7 +117,8 @@ class GradientFlow(Dynamics):
         for end in self.boundaries(float(targets[-1])):
             while now < end:
                 stops = np.append(targets[(targets > now) & (targets < end)], end)[: self.restart_frames]
-                for point in solver.points(theta, (now, end), stops):
+                first_stop = float(state.get("first_stop", 0.0))  # of the first integration alone: later states have none
+                for point in solver.points(theta, (now, end), stops, first_stop):
                     now, theta, idle = point.position, point.vector, 0 if point.frame else idle + 1
                     if point.frame and (now < end or end in targets):
                         yield point

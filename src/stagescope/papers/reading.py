@@ -142,8 +142,12 @@ class Reading:
 
     @property
     def replay_note(self) -> str:
-        """What must be known before the reading is believed; empty where the law makes the frames, or is not asked."""
-        return "" if self.replay_test.passes else self.replay_test.sentence
+        """What must be known before the reading is believed; empty where the law makes the frames, or where there is none."""
+        test = self.replay_test
+        if test.passes or test.sentence or self.replays or self.kind is None or isinstance(self._replay, ReplayTest):
+            return "" if test.passes else test.sentence
+        how = "`stagescope verify --replay` compares them with its law, which takes as long as the run did"
+        return f"the frames of this run are read as they are: {how}"
 
     @cached_property
     def curves(self) -> Any:
@@ -236,7 +240,7 @@ class Reading:
     def _unless_missed(self, row: Verdict) -> Verdict:
         """A law that does not make the frames is not confirmed by them; what they contradict stays violated."""
         test = self.replay_test
-        missed = test.passes is False or (test.reason and test.largest is None)  # or it could not be followed
+        missed = not test.passes and test.sentence  # or it could not be followed, or decides nothing
         if not missed or row.verdict != "confirmed":
             return row
         return replace(

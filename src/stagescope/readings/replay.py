@@ -25,7 +25,7 @@ from stagescope.dynamics.evolve import evolve, frames
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
 from stagescope.dynamics.kept import keeping
-from stagescope.dynamics.record import AtTimes
+from stagescope.dynamics.record import AtTimes, Refined
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.params import Layout, Params, key
@@ -171,9 +171,12 @@ class Replay:
         self._broke_down = ""
 
     def record(self, others: np.ndarray) -> AtTimes:
-        """The recorded positions, and others among them."""
+        """The recorded positions, and others among them; a flow that was recorded from its start takes the same steps."""
         inside = others[(others > 0) & (others < self.positions[-1])]
-        return AtTimes(at=tuple(np.unique(np.concatenate([self.positions, inside])).tolist()))
+        at = tuple(np.unique(np.concatenate([self.positions, inside])).tolist())
+        if "step" in self.run.series or self.positions[0] > 0 or inside.size == 0:
+            return AtTimes(at=at)
+        return Refined(at=at, first_stop=float(self.positions[1]))
 
     def run_at(self, others: np.ndarray) -> Run:
         """The replay with frames at the recorded positions and at others."""
@@ -199,7 +202,10 @@ class Replay:
         row, layout = 0, Layout.of(self.start)
         with no_tiny_start():
             try:
-                steps = frames(self.field, self.start, **motion(self.run), record=self.record(others), measured=self.positions)
+                with keeping(self.run):
+                    steps = frames(
+                        self.field, self.start, **motion(self.run), record=self.record(others), measured=self.positions
+                    )
                 for clock, vector in steps:
                     if clock.get("step", clock.get("t")) == self.positions[row]:
                         self._vectors[row] = vector
@@ -262,7 +268,8 @@ class Replay:
             for name, block in self.start.items()
         }
         with suppress(SolveFailed, TinyStart):
-            steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=self.positions)
+            with keeping(run):
+                steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=self.positions)
             recorded_steps = (step for step in steps if step[0].get("step", step[0].get("t")) in self.positions)
             for row, (clock, vector) in enumerate(recorded_steps):
                 found[row] = vector
