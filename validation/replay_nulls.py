@@ -147,7 +147,7 @@ def _judged(folder: Path, process: bool) -> dict[str, str]:
         return {row.tag: row.verdict for row in ss.check(folder)}
     command = [sys.executable, "-m", "stagescope", "check", str(folder), "--json"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return {row["tag"]: row["verdict"] for row in map(json.loads, answer.splitlines()) if "tag" in row and "verdict" in row}
+    return {row["tag"]: row["verdict"] for row in json.loads(answer)["claims"]}
 
 
 def _draw(process: bool, commit: str, task: tuple[str, int]) -> dict[str, Any]:
