@@ -6,6 +6,7 @@ storage of numbers explain, and by no more. That is measured, not guessed:
 - The unit of a distance is the error that the solver allows itself in one step, rtol |theta| + atol, plus the rounding of the
   stored numbers, eps max|block|. Distances are root mean squares over all parameters in this unit, as in the solver. Steps of
   a descent on known batches have no tolerance: what is left is rounding.
+  A block of zeros has the rounding of where it moves: Adam, whose first steps have one size, makes 1e-6 of 1e-15.
 - Within one unit nothing is to be explained. Beyond it, errors may have accumulated and grown: a second replay, `LOOSER` times
   less exact, whose start is moved by as much in units of the rounding, shows by how much they grow up to each frame. Errors
   that contract may be left in other directions, so the largest one so far counts.
@@ -263,10 +264,10 @@ class Replay:
         run, looser = self.run, unit.looser(self.run)
         found = np.full_like(recorded, np.nan)
         series = {name: np.full(run.frames, np.nan) for name in self._series}
-        moved = {
-            name: block * (1 + LOOSER * unit.eps * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block)))
-            for name, block in self.start.items()
-        }
+        moved = {}
+        for name, block in self.start.items():  # what begins at 0 has the rounding of where it moves
+            size = np.abs(block if np.any(block) else run.params[name][1])
+            moved[name] = block + LOOSER * unit.eps * size * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block))
         with suppress(SolveFailed, TinyStart):
             with keeping(run):
                 steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=self.positions)
@@ -325,7 +326,9 @@ class _Unit:
         total = np.zeros(len(one))
         for block in self.blocks:
             size = self.sizes[:, block]
-            unit = self.rtol * size + self.atol + self.eps * size.max(axis=1, keepdims=True, initial=0.0)
+            largest = size.max(axis=1, initial=0.0)
+            near = np.maximum(largest, np.append(largest[1:], 0.0))[:, None]  # a block of zeros is rounded as soon as it moves
+            unit = self.rtol * size + self.atol + self.eps * near
             total += np.sum(_ratio(one[:, block] - other[:, block], unit) ** 2, axis=1)
         found = {"parameters": np.sqrt(total / one.shape[1])}
         return found | {name: _ratio(np.abs(far), self.series[name]) for name, far in series.items()}
