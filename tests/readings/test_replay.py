@@ -9,8 +9,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import main
-from stagescope.papers.rebuild import field_of
-from stagescope.readings.replay import position_of
+from stagescope.papers.rebuild import field_of, replay_of
+from stagescope.readings.replay import ReplayTest, position_of
 from stagescope.runs.run import Arrays, Run
 
 RUNS = {
@@ -175,6 +175,28 @@ def test_where_errors_decide_nothing_is_decided():
         loss = np.concatenate([run.series["loss"][:1], other.series["loss"][1:]])
         shown = replace(run, params=Arrays.of(mixed), series=Arrays.of({**run.series, "loss": loss}), memo={})
         assert ss.verify_replay(shown, chaos).passes is passes
+
+
+@pytest.mark.parametrize("study", FLOWS)
+def test_a_replay_with_more_frames_takes_the_steps_of_the_run(study):
+    """So that it passes through each recorded frame bit by bit, and needs no looser replay."""
+    run = made(study)
+    law = replay_of(run, field_of(run.spec))
+    middles = (position_of(run)[1:] + position_of(run)[:-1]) / 2
+    assert law.refined(middles).frames == 2 * run.frames - 1
+    assert law.test.largest == 0
+
+
+def test_where_a_replay_decides_nothing_nothing_is_confirmed(tmp_path):
+    """From where rounding decides, a run is not told from another one."""
+    run = made("scan-snap")
+    run.save(tmp_path / "run")
+    reading = ss.reading(tmp_path / "run")
+    row = next(row for row in reading.ledger if row.verdict == "confirmed")
+    lost = ReplayTest(None, "t", run.frames, 0.5, reason="a replay decides nothing from t = 5 on")
+    vars(reading)["replay_test"] = lost
+    assert reading._unless_missed(row).verdict == "inconclusive"
+    assert reading.replay_note == lost.reason
 
 
 def test_runs_without_a_law_are_not_replayed():
