@@ -127,7 +127,7 @@ def test_single_precision_is_an_error_of_storage(study):
     assert ss.verify_replay(jittered(stored)).passes is False
 
 
-@pytest.mark.parametrize(("optimizer", "least"), [("gd", 1e-12), ("heavy-ball", 1e-12), ("adam", 1e-5)])
+@pytest.mark.parametrize(("optimizer", "least"), [("gd", 1e-11), ("heavy-ball", 1e-11), ("adam", 1e-4)])
 def test_steps_on_known_batches_agree_to_rounding(optimizer, least):
     """From zeros, Adam's first step is g/(|g| + 1e-8): a gradient that is off by rounding is seen as one part in a million."""
     options = {"optimizer": optimizer, "steps": 60, "frames": 20}
@@ -154,11 +154,11 @@ def test_steps_of_another_processor_pass(optimizer):
 
 
 def test_growth_of_errors_is_measured():
-    """x' = x (1 - x^2) grows e^10 times: an error of the start by one unit is passed at the end, one of a hundred is not."""
+    """x' = x (1 - x^2) grows e^10 times: an error of the start by one unit is passed at the end, one of 100,000 is not."""
     well = ss.JaxObjective(lambda p: ((p["x"] ** 2 - 1) ** 2).sum() / 4, name="well")
     flow = {"dynamics": ss.GradientFlow(rtol=1e-8), "until": 12.0, "record": ss.Uniform(frames=30), "progress": False}
     run = ss.evolve(well, {"x": np.full(2, 1e-4)}, **flow)
-    for factor, passes in ((1 + 1e-8, True), (1 + 1e-4, False)):
+    for factor, passes in ((1 + 1e-8, True), (1 + 1e-3, False)):
         other = ss.evolve(well, {"x": factor * np.full(2, 1e-4)}, **flow)
         mixed = {"x": np.concatenate([run.params["x"][:1], other.params["x"][1:]])}
         shown = replace(run, params=Arrays.of(mixed), series=other.series, memo={})
@@ -185,6 +185,16 @@ def test_a_replay_with_more_frames_takes_the_steps_of_the_run(study):
     middles = (position_of(run)[1:] + position_of(run)[:-1]) / 2
     assert law.refined(middles).frames == 2 * run.frames - 1
     assert law.test.largest == 0
+
+
+@pytest.mark.parametrize("study", FLOWS)
+def test_other_steps_of_the_solver_pass(study):
+    """Those of another processor, say, or of a run whose first record was left out: errors differ, and are explained."""
+    run = made(study)
+    law = replay_of(run.only(np.array([0, *range(2, run.frames)])), field_of(run.spec))
+    assert law.refined(run.t[1:2] * 1e-3) is not None
+    assert 0 < law.test.largest < 0.1
+    assert ss.verify_replay(jittered(law.run)).passes is False
 
 
 def test_where_a_replay_decides_nothing_nothing_is_confirmed(tmp_path):

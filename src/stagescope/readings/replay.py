@@ -40,6 +40,9 @@ REPLAYS = 3
 LOOSER = 100.0
 """How much less exact the second replay is. BDF of order q with tolerance tau errs by tau^(q/(q+1)), q from 1 to 5: it is off by
 10 to 46 times the error of the run, so that its distance from the first replay bounds what the run may differ by."""
+MARGIN = 10.0
+"""A frame may be so many distances of the looser replay away: errors change sign, and that one may be near by chance. A solver of
+order 1 errs by this factor more where its tolerance is `LOOSER` times larger: what is farther is not explained by `LOOSER`^2."""
 LOOSEST = 1e-2
 """The largest relative tolerance of the second replay: a solver follows nothing with one near 1."""
 SAME_START = float(np.sqrt(np.finfo(float).eps))
@@ -280,8 +283,8 @@ class Replay:
         """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why."""
         run, looser, rows = self.run, unit.looser(self.run), _Rows(self.run)
         moved = {}
-        for name, block in self.start.items():  # what begins at 0 has the rounding of where it moves
-            size = np.abs(block if np.any(block) else run.params[name][1])
+        for name, block in self.start.items():  # steps from 0 have the rounding of where they lead, a flow has its tolerance
+            size = np.abs(block if unit.rtol or np.any(block) else run.params[name][1])
             moved[name] = block + LOOSER * unit.eps * size * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block))
         with suppress(SolveFailed, TinyStart):
             with keeping(run):
@@ -291,7 +294,8 @@ class Replay:
         # where the looser replay broke down, what it had before is all that is known
         apart = unit.distances(rows, self.rows)
         allowed = {
-            name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(far, 1.0), 1.0)) for name, far in apart.items()
+            name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(MARGIN * far, 1.0), 1.0))
+            for name, far in apart.items()
         }
         allowed |= {"t": np.ones(run.frames)} if "t" in apart else {}
         errors = np.nan_to_num(np.linalg.norm(rows.vectors - self.rows.vectors, axis=1))
