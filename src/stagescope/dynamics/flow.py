@@ -113,12 +113,12 @@ class GradientFlow(Dynamics):
             what="field" if field.objective is None else "gradient",
             enough=self.restart_evaluations if self.segments is None else None,
             weights=field.weights(layout) if self.segments is None else None,
+            first_stop=float(state.get("first_stop", 0.0)),
         )
         for end in self.boundaries(float(targets[-1])):
             while now < end:
                 stops = np.append(targets[(targets > now) & (targets < end)], end)[: self.restart_frames]
-                first_stop = float(state.get("first_stop", 0.0))  # of the first integration alone: later states have none
-                for point in solver.points(theta, (now, end), stops, first_stop):
+                for point in solver.points(theta, (now, end), stops):
                     now, theta, idle = point.position, point.vector, 0 if point.frame else idle + 1
                     if point.frame and (now < end or end in targets):
                         yield point

@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import partial
 from io import StringIO
 from math import inf, isfinite, sqrt
 from typing import Any, TypeGuard
@@ -42,19 +41,17 @@ class Solver:
     """Evaluations of the field after which an integration ends, at a stop or between two; None: at the last stop only."""
     weights: np.ndarray | None
     """Of the squares in a speed; None where loss and speed are not asked for."""
+    first_stop: float = 0.0
+    """The stop for which CVODE, called directly, chooses the first step of all, where it comes after the first of the stops."""
 
-    def points(self, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray, first_stop: float = 0.0) -> Iterator[Point]:
-        """The flow at the stops, as frames. The last point is where to restart, and no frame if it is between stops.
-
-        CVODE, where it is called directly, chooses its first step for `first_stop` where that comes after the first of the stops.
-        """
+    def points(self, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
+        """The flow at the stops, as frames. The last point is where to restart, and no frame if it is between stops."""
         # a frame a few roundings after a restart: no integrator can take so small a step, and nothing moves in it
         near = sum(1 for stop in stops.tolist() if stop - span[0] <= 1e-13 * abs(stop))
         yield from (Point(stop, theta, frame=True, state=None) for stop in stops[:near].tolist())
         if near == len(stops):
             return
-        direct = partial(_directly, first_stop=first_stop if first_stop > stops[near] else 0.0)
-        solve = _scipy if self.method in SCIPY else direct if _called_directly(self.flat) else _through_python
+        solve = _scipy if self.method in SCIPY else _directly if _called_directly(self.flat) else _through_python
         for point in solve(self, theta, span, stops[near:]):
             if point.speed is None or not isfinite(point.speed):  # else all parameters are finite
                 check_finite(point.vector, f"t={point.position:g}")
@@ -93,14 +90,12 @@ class _Guarded:
             raise self._solver.diverged(t, _norm(y))
 
 
-def _directly(
-    solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray, first_stop: float
-) -> Iterator[Point]:
+def _directly(solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
     """With no Python between solver and kernel: a third of the time."""
     field, enough, done, looks, flag = solver.flat, solver.enough or inf, 0, 0, 0
     assert isinstance(field, Compiled)
     with cvode.Cvode(field, theta, span, solver.tolerances, KRYLOV, solver.weights) as way:
-        if first_stop and (flag := way.one_step(first_stop)) < 0:
+        if span[0] == 0 and solver.first_stop > stops[0] and (flag := way.one_step(solver.first_stop)) < 0:
             raise solver.stopped(way.t, way.y, cvode.message(flag))
         while done < len(stops) and way.evaluations < enough:
             flag, frames = way.travel(stops[done:], enough)
