@@ -96,7 +96,9 @@ def test_false_frames_are_missed(study, false):
 @pytest.mark.parametrize("study", ["focus-dilution", "scan-snap", "linear-icl"])
 def test_false_frames_confirm_nothing_and_say_so_first(study):
     shown = straight(made(study))
-    stages, ledger = ss.stages(shown), ss.check(shown)
+    always, holds = ss.Regime(True, "always"), ss.Comparison(0, 0, 0, True, "")
+    own = ss.Claim(tag="own:any", statement="Anything", regime=lambda _: always, compare=lambda _: holds)
+    stages, ledger = ss.stages(shown), ss.check(shown, claims=own)
     assert next(iter(stages.notes)) == "replay"
     assert ledger.notes == (ss.reading(shown).replay_note,)
     assert "confirmed" not in {row.verdict for row in ledger}

@@ -260,7 +260,7 @@ class Reading:
             raise error
         written = (self._judged() if elsewhere else self.ledger) if self.kind is not None and self.kind.claims() else None
         verdicts, notes = ((), ()) if written is None else (written.verdicts, written.notes)
-        found = Ledger(self.run.status, self.run.clock, (*verdicts, *self.judge(own)), notes)
+        found = Ledger(self.run.status, self.run.clock, (*verdicts, *map(self._unless_missed, self.judge(own))), notes)
         with keeping(self.run):
             return self.decide_by_companion_runs(found) if elsewhere else found
 
