@@ -31,6 +31,7 @@ RUNS = (
         ("incremental", "transformer", {"batch": 60, **SHORT}),
         ("incremental", "ladder", {"batch": 8, **SHORT}),
         ("incremental", "content", {"batch": 8, **SHORT}),
+        ("incremental", "content", {"batch": 8, "precision": "float64", **SHORT}),
         ("incremental", "ode-mirror", WHOLE),
         ("markov-icl", "ref", WHOLE),
         ("markov-icl", "softmax", FLOW),
