@@ -3,7 +3,7 @@
 import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -245,6 +245,29 @@ def claim(
 ) -> Claim:
     """One row in the table of a paper's claims: tag, statement, regime, comparison, where in a run it is shown, kind, nulls."""
     return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown, **more)
+
+
+@dataclass(frozen=True)
+class ClaimTable:
+    """The claims of a paper as their code is defined: `@claim(TAG, regime)` stands above the function that compares.
+
+    All else that a claim needs is in `words`; `tested` are the claims that have their code.
+    """
+
+    words: Mapping[str, Mapping[str, Any]]
+    tested: dict[str, Claim] = field(default_factory=dict)
+
+    def __call__(self, tag: str, regime: Callable[[Any], Any], **more: Any) -> Callable[[Any], Any]:
+        def add(compare: Any) -> Any:
+            self.tested[tag] = Claim(tag=tag, regime=regime, compare=compare, **self.words[tag], **more)
+            return compare
+
+        return add
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """In the order of the words."""
+        return tuple(self.tested[tag] for tag in self.words if tag in self.tested)
 
 
 def _unfinished(run: "Run") -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Condition, Regime, agreement, narrowed, not_applicable, regime_of, undecided
 from stagescope.landscape.spectrum import spectrum
 from stagescope.papers.incremental.companion_options import long_plateau
@@ -12,6 +12,10 @@ from stagescope.papers.incremental.evidence import Evidence
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.regression import noises, wkb_times
 from stagescope.papers.incremental.regression_paths import has_room, head_deviations, parting_times
+from stagescope.papers.incremental.study import WORDS
+
+claim = ClaimTable(WORDS.claims)
+
 
 PER_TIME = "1/t"
 SIMPSON = np.array([1, 4, 1]) / 6
@@ -112,6 +116,7 @@ def rise(evidence: Evidence) -> Rise | None:
     return Rise(first, last, float(np.log(grown) / (clock[last] - clock[first])))
 
 
+@claim("ISA:parting", _moving)
 def _parting(evidence: Evidence) -> Comparison:
     """The spectrum at equal heads has H - 1 equal fastest modes, and the heads of the run part at their rate."""
     found = rise(evidence)
@@ -136,6 +141,7 @@ def _parting(evidence: Evidence) -> Comparison:
     return agreement(predicted, found.rate, limit, reason, predicted_error=error, unit=PER_TIME)
 
 
+@claim("ISA:escape", _rising)
 def _form(evidence: Evidence) -> Comparison:
     """P4: heads part at the rate of the closed form, from the mean attention of the run while they part.
 
@@ -154,9 +160,6 @@ def _form(evidence: Evidence) -> Comparison:
     reason += f" {off:.1%} of the attention off the first position: measured/predicted {found.rate / predicted:.3f}"
     limit, error = LIMITS.broad * predicted, off * predicted
     return agreement(predicted, found.rate, limit, reason, predicted_error=error, unit=PER_TIME)
-
-
-COST = "2 flows at other noises, of up to 200 t_2, and one of equal heads"
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,7 @@ def _no_escape(evidence: Evidence) -> str:
     return "t_2 was not reached" if evidence.reached < 2 else "a companion flow does not leave plateau 1 at its noise"
 
 
+@claim("ISA:escape-law", _limit, elsewhere=long_plateau)
 def _slope(evidence: Evidence) -> Comparison:
     """P4: sqrt(t_2) against ln(1/sigma), of the run and companion flows."""
     forms, found = evidence.task.forms, escapes(evidence)
@@ -217,6 +221,7 @@ def _slope(evidence: Evidence) -> Comparison:
     return agreement(forms.escape_slope, found.slope, limit, reason, predicted_error=error, measured_error=own, unit="sqrt(t)")
 
 
+@claim("ISA:wkb", leaving)
 def _wkb(evidence: Evidence) -> Comparison:
     """P5: t_2 at two other noises, calibrated at the run's own."""
     found = escapes(evidence)
@@ -241,6 +246,7 @@ def _room(evidence: Evidence) -> Regime:
     return base if has_room(size) else Regime(False, f"heads differ by {size:.2g} at the start: no room to grow")
 
 
+@claim("ISA:t2", _room)
 def _one_path(evidence: Evidence) -> Comparison:
     """t_2 at the run's noise and at two others, all from one path of equal heads that start from uniform attention."""
     found = escapes(evidence)
@@ -260,59 +266,4 @@ def _one_path(evidence: Evidence) -> Comparison:
     return agreement(1.0, float(ratios[worst]), LIMITS.exact, reason, predicted_error=error, measured_error=own, unit="t_2")
 
 
-ESCAPE_CLAIMS = (
-    claim(
-        "ISA:parting",
-        "On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape",
-        _moving,
-        _parting,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=2,
-        cost="a run of equal heads, as long as this one",
-    ),
-    claim(
-        "ISA:escape",
-        "On plateau 1 heads part at the rate of the closed form",
-        _rising,
-        _form,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=3,
-    ),
-    claim(
-        "ISA:escape-law",
-        "The escape law: sqrt(t_2) is linear in ln(1/sigma), with the slope of the closed form",
-        _limit,
-        _slope,
-        "t2",
-        kind="prediction",
-        group="ISA:escape-law",
-        rules=3,
-        elsewhere=long_plateau,
-        cost=COST,
-    ),
-    claim(
-        "ISA:wkb",
-        "WKB calibrated at the noise of the run predicts t_2 at other ones",
-        leaving,
-        _wkb,
-        "t2",
-        kind="prediction",
-        group="ISA:escape-law",
-        rules=3,
-        cost=COST,
-    ),
-    claim(
-        "ISA:t2",
-        "One path of equal heads predicts t_2 at every initial noise, without a run",
-        _room,
-        _one_path,
-        "t2",
-        kind="prediction",
-        group="ISA:escape-law",
-        cost=COST,
-    ),
-)
+ESCAPE_CLAIMS = claim.claims

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, not_applicable, regime_of, undecided
 from stagescope.detect.limits import LIMITS as DETECTOR
 from stagescope.detect.noise import TWO_SIDED
@@ -18,8 +18,12 @@ from stagescope.papers.incremental.levels import Contexts, RestrictedClass, draw
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students import LaggedLoss
+from stagescope.papers.incremental.study import WORDS
 from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
+
+claim = ClaimTable(WORDS.claims)
+
 
 Difference = Callable[[int, int], tuple[float, float]]
 """Mean and standard error of the held-out loss at one frame minus that at another, sequence by sequence."""
@@ -337,6 +341,7 @@ def decided(found: Stopping | str) -> Regime:
     return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {by}")
 
 
+@claim("ISA:early-stopping", lambda evidence: decided(evidence.stopping))
 def best_restricted(evidence: StoppingEvidence) -> Comparison:
     """The class nearest at the best stop against the class whose likelihood fit predicts best."""
     found = evidence.found
@@ -350,6 +355,7 @@ def best_restricted(evidence: StoppingEvidence) -> Comparison:
     return Comparison("no class" if best is None else best, near, "the same class", near == best if clear else None, reason)
 
 
+@claim("ISA:stop-ridge", lambda evidence: overfits(evidence.stopping))
 def against_ridge(evidence: StoppingEvidence) -> Comparison:
     """The loss at the best stop above that of the best ridge fit; less than a hundredth of the ladder decides nothing."""
     found = evidence.found
@@ -364,28 +370,7 @@ def against_ridge(evidence: StoppingEvidence) -> Comparison:
     return Comparison("> 0", above, allowed, holds, reason, measured_error=error, unit="nats")
 
 
-STOPPING_CLAIMS = (
-    claim(
-        "ISA:early-stopping",
-        "Early stopping picks the best restricted class",
-        lambda evidence: decided(evidence.stopping),
-        best_restricted,
-        "start",
-        "end",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:stop-ridge",
-        "A ridge fit that knows the lags predicts better than the model at its best stop",
-        lambda evidence: overfits(evidence.stopping),
-        against_ridge,
-        "start",
-        "end",
-        kind="pattern",
-        rules=3,
-    ),
-)
+STOPPING_CLAIMS = claim.claims
 
 
 def stopping_measure(run: Run) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.claims.words import read_words
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import linear_icl as parts
 from stagescope.papers import motion
-from stagescope.papers.linear_icl.tags import REFERENCE, TAGS
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import NamedSweep, Study
+
+WORDS = read_words("stagescope.papers.linear_icl")
 
 
 class LinearOptions(Options):
@@ -113,4 +115,6 @@ STUDY = Study(
     tour={"ref": "Directions are learned one after another, each a drop of the loss."},
     play=PLAY,
 )
-PAPER = Paper("linear-icl", REFERENCE, TAGS, studies=(STUDY,), forms={"population": (POPULATION,), "sampled": (SAMPLED,)})
+PAPER = Paper(
+    "linear-icl", WORDS.reference, WORDS.tags, studies=(STUDY,), forms={"population": (POPULATION,), "sampled": (SAMPLED,)}
+)

@@ -4,13 +4,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.claims.words import read_words
 from stagescope.errors import InputError
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import markov_icl as parts
 from stagescope.papers import motion
-from stagescope.papers.markov_icl.tags import REFERENCE, TAGS
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.study import NamedSweep, Study
+
+WORDS = read_words("stagescope.papers.markov_icl")
 
 MOST_LAGS = 5000
 """Lags that a run may have: their scores are parameters, and every one has a row in the table of powers."""
@@ -162,4 +164,4 @@ STUDY = Study(
     },
     tour={"ref": "Two layers, chains of two tokens: the match, a plateau, then lag 1."},
 )
-PAPER = Paper("markov-icl", REFERENCE, TAGS, studies=(STUDY,), forms=FORMS)
+PAPER = Paper("markov-icl", WORDS.reference, WORDS.tags, studies=(STUDY,), forms=FORMS)

@@ -7,15 +7,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.claims.words import read_words
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.scan_snap.limits import LIMITS
-from stagescope.papers.scan_snap.tags import REFERENCE, TAGS
 from stagescope.papers.scan_snap.text.study import STUDY as TEXT
 from stagescope.papers.study import NamedSweep, Study
+
+WORDS = read_words("stagescope.papers.scan_snap")
 
 
 class ScanSnapOptions(Options):
@@ -151,8 +153,8 @@ STUDY = Study(
 )
 PAPER = Paper(
     name="scan-snap",
-    reference=REFERENCE,
-    tags=TAGS,
+    reference=WORDS.reference,
+    tags=WORDS.tags,
     studies=(STUDY, TEXT),
     forms={"population": (f"{_HERE}.loss:PairwisePopulation",), "sampled": (f"{_HERE}.loss:PairwiseSampled",)},
 )

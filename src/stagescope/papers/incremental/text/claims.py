@@ -9,12 +9,15 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import rankdata
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.study import WORDS
 from stagescope.papers.incremental.text.stages import TextEvidence
 from stagescope.params import key
+
+claim = ClaimTable(WORDS.claims)
 
 
 def _seen(evidence: TextEvidence) -> Regime:
@@ -42,6 +45,7 @@ def _several(evidence: TextEvidence) -> Regime:
     return base
 
 
+@claim("ISA:text-order", _seen)
 def _order(evidence: TextEvidence) -> Comparison:
     """Attention on lags has the order of the information that they add on held-out text, more than lags in random order have.
 
@@ -69,6 +73,7 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
+@claim("ISA:text-competition", _several)
 def _competition(evidence: TextEvidence) -> Comparison:
     """All heads attend most to the first lag of held-out text at t1; by chance each head would choose for itself."""
     if not evidence.acquired or evidence.useless is not None:
@@ -86,6 +91,7 @@ def _competition(evidence: TextEvidence) -> Comparison:
     return beyond_chance(share, np.array(chance), f"{reason}; they give {share:.2f} of their attention to lag {wanted}")
 
 
+@claim("ISA:text-level", _seen)
 def _level(evidence: TextEvidence) -> Comparison:
     """Between t1 and t2 the loss is flattest, on a logarithmic clock, near the best loss with the first lag alone."""
     limit, unit = LIMITS.broad, "share of the step"
@@ -109,6 +115,7 @@ def _level(evidence: TextEvidence) -> Comparison:
     return agreement(0.0, gap, limit, f"{flattest}; {levels} ({gap:+.0%} of the step)", measured_error=error, unit=unit)
 
 
+@claim("ISA:text-parting", _several)
 def _parting(evidence: TextEvidence) -> Comparison:
     """At t2 one head has left the first lag, and all others still attend most to it."""
     if len(evidence.acquired) < 2 or evidence.useless is not None:
@@ -120,35 +127,4 @@ def _parting(evidence: TextEvidence) -> Comparison:
     return Comparison("one head", f"{left} of {len(tops)}", "exact", left == 1 and second in tops, reason)
 
 
-TEXT_CLAIMS = (
-    claim(
-        "ISA:text-order",
-        "on a text, lags get attention in the order of the information they add",
-        _seen,
-        _order,
-        "t1",
-        "t*",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:text-competition",
-        "all heads first attend to the most informative lag",
-        _several,
-        _competition,
-        "t1",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:text-level",
-        "before the second lag the loss rests at the level of the first lag alone",
-        _seen,
-        _level,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=2,
-    ),
-    claim("ISA:text-parting", "heads leave the first lag one at a time", _several, _parting, "t1", "t2", kind="pattern", rules=2),
-)
+TEXT_CLAIMS = claim.claims

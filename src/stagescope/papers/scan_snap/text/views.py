@@ -11,6 +11,7 @@ from stagescope.detect.stage import Stage
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.study import WORDS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
 from stagescope.papers.scan_snap.text.observables import (
     TextAttention,
@@ -297,25 +298,9 @@ def _embedding(run: Run, corpus: TextCorpus) -> View:
 # A run of scan and snap on a text in words: the text, the model, and what happens in each stage, with the numbers of the run.
 
 
-GLOSSARY = {
-    "common type": "A word that is in many windows of every class: it does not tell which word comes next.",
-    "distinct type": "A word that is seen far more often before some next words than before others.",
-    "common mass": "Attention on common types, averaged over held-out windows.",
-    "distinct mass": "Attention on distinct types, averaged over held-out windows.",
-    "entropy": "Of attention, in nats: low where it is on few words.",
-    "prior": "Event: the model knows how frequent the next words are, before it uses the context.",
-    "onset": "Event: after the prior, common types have lost 2 % of their attention.",
-    "doubled": "Event: distinct types have twice the attention they started with.",
-    "peak": "Event: attention moves fastest after the prior.",
-    "snap": "Event: an eighth of the way of attention since the prior is still to go.",
-    "scan": "Stage after the prior: attention leaves common words for distinct ones.",
-    "snapped": "Stage after the snap: attention hardly moves any more.",
-}
-
-
 def explain_text(reading: TextSnapReading) -> Explained:
     said = f"{_sentence(reading.law)} {motion_words(reading.run)}"
-    return Explained(said, captions=captions(reading.told_stages, _said), glossary=GLOSSARY)
+    return Explained(said, captions=captions(reading.told_stages, _said), glossary=WORDS.glossary["text"])
 
 
 def _sentence(law: Any) -> str:
