@@ -28,55 +28,68 @@ class IncrementalOptions(Options):
         description="positional attention and a value matrix per head; heads that read tokens and positions; a full transformer; "
         "the regression flow in their place, or its mirror law; or a transformer on vector tokens, the flow being its average",
     )
-    vocab: int = Field(20, ge=2, description="number of tokens d")
-    spans: tuple[int, ...] = Field(
-        (2, 2, 2), description="lags in each group, most important group first: the nearest, with --reverse the farthest"
-    )
-    stride: int | None = Field(None, ge=1, description="lags between the starts of groups, which may overlap; default: disjoint")
-    reverse: bool = Field(False, description="the farthest group is the most important one, not the nearest")
-    span_weights: tuple[float, ...] = Field((), description="weight of each lag inside a group, nearest first; default: all 1")
-    features: Path | None = Field(
-        None, description="feature matrices (NPY or NPZ, groups x d x d, most important first) in place of random ones"
-    )
-    feature_order: Literal["important-first", "farthest-first"] = Field(
-        "important-first", description="order of the matrices in --features: most important group first, or farthest group first"
-    )
-    feature_kind: Literal["orthogonal", "centred", "gram-schmidt"] = Field(
-        "orthogonal", description="random features: orthogonal, rows and columns summing to zero, or those made orthogonal"
-    )
-    feature_seed: int = Field(0, ge=0, description="draw of the random features; --seed draws sequences and initial scores")
-    importance_ratio: float = Field(1.7, ge=1, description="importance of each group over that of the next")
-    scale: float = Field(5.0, gt=0, description="importance of the least important group")
-    heads: int = Field(3, ge=1, description="attention heads")
-    layers: Literal[1, 2] = Field(1, description="layers of the transformer")
-    width: int = Field(255, ge=1, description="width of the transformer's stream, a multiple of --heads")
-    mlp: int = Field(64, ge=0, description="hidden units of the transformer's MLP; 0: none")
-    dropout: float = Field(0.1, ge=0, lt=1, description="share of the stream that each step of the transformer drops")
-    places: Literal["learned", "sinusoidal", "one-hot", "rotary", "relative"] = Field(
-        "learned", description="position encoding of the transformer"
-    )
-    precision: Literal["float32", "float64"] | None = Field(
-        None,
-        description="of steps of heads, of passes of content heads (both: float64 by default) and of the transformer (float32)",
-    )
-    sequences: int = Field(3000, ge=1, description="training sequences, drawn once; with --fresh those of the recorded loss")
-    targets: int = Field(10, ge=1, description="predicted tokens per sequence")
-    pad: int = Field(0, ge=0, description="tokens before the farthest lag of the first target")
-    labels: Literal["hard", "soft"] = Field("hard", description="train on the tokens drawn, or on the true law of each target")
-    batch: int | None = Field(None, ge=1, description="sequences a step sees; default: all")
-    fresh: bool = Field(False, description="new sequences at every step")
-    watched: int | None = Field(None, ge=1, description="sequences of the recorded loss and speed; default: all")
-    positions: int = Field(10, ge=1, description="positions N of the regression models")
-    gains: tuple[float, ...] = Field((2.89, 1.7, 1.0), description="gains g_i of the regression models, largest first")
-    dim: int = Field(8, ge=2, description="length d of the tokens of the regression transformer")
-    noise: Literal["logits", "weights"] = Field(
-        "logits", description="what the initial noise of the regression models is on: attention logits, or weights"
-    )
+    vocab: int = Field(20, ge=2)
+    """number of tokens d"""
+    spans: tuple[int, ...] = (2, 2, 2)
+    """lags in each group, most important group first: the nearest, with --reverse the farthest"""
+    stride: int | None = Field(None, ge=1)
+    """lags between the starts of groups, which may overlap; default: disjoint"""
+    reverse: bool = False
+    """the farthest group is the most important one, not the nearest"""
+    span_weights: tuple[float, ...] = ()
+    """weight of each lag inside a group, nearest first; default: all 1"""
+    features: Path | None = None
+    """feature matrices (NPY or NPZ, groups x d x d, most important first) in place of random ones"""
+    feature_order: Literal["important-first", "farthest-first"] = "important-first"
+    """order of the matrices in --features: most important group first, or farthest group first"""
+    feature_kind: Literal["orthogonal", "centred", "gram-schmidt"] = "orthogonal"
+    """random features: orthogonal, rows and columns summing to zero, or those made orthogonal"""
+    feature_seed: int = Field(0, ge=0)
+    """draw of the random features; --seed draws sequences and initial scores"""
+    importance_ratio: float = Field(1.7, ge=1)
+    """importance of each group over that of the next"""
+    scale: float = Field(5.0, gt=0)
+    """importance of the least important group"""
+    heads: int = Field(3, ge=1)
+    """attention heads"""
+    layers: Literal[1, 2] = 1
+    """layers of the transformer"""
+    width: int = Field(255, ge=1)
+    """width of the transformer's stream, a multiple of --heads"""
+    mlp: int = Field(64, ge=0)
+    """hidden units of the transformer's MLP; 0: none"""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """share of the stream that each step of the transformer drops"""
+    places: Literal["learned", "sinusoidal", "one-hot", "rotary", "relative"] = "learned"
+    """position encoding of the transformer"""
+    precision: Literal["float32", "float64"] | None = None
+    """of steps of heads, of passes of content heads (both: float64 by default) and of the transformer (float32)"""
+    sequences: int = Field(3000, ge=1)
+    """training sequences, drawn once; with --fresh those of the recorded loss"""
+    targets: int = Field(10, ge=1)
+    """predicted tokens per sequence"""
+    pad: int = Field(0, ge=0)
+    """tokens before the farthest lag of the first target"""
+    labels: Literal["hard", "soft"] = "hard"
+    """train on the tokens drawn, or on the true law of each target"""
+    batch: int | None = Field(None, ge=1)
+    """sequences a step sees; default: all"""
+    fresh: bool = False
+    """new sequences at every step"""
+    watched: int | None = Field(None, ge=1)
+    """sequences of the recorded loss and speed; default: all"""
+    positions: int = Field(10, ge=1)
+    """positions N of the regression models"""
+    gains: tuple[float, ...] = (2.89, 1.7, 1.0)
+    """gains g_i of the regression models, largest first"""
+    dim: int = Field(8, ge=2)
+    """length d of the tokens of the regression transformer"""
+    noise: Literal["logits", "weights"] = "logits"
+    """what the initial noise of the regression models is on: attention logits, or weights"""
     until: motion.Until = Field(3000.0, description="end time of the regression flows")
     rtol: motion.Tolerance = Field(1e-12, description="relative tolerance of the regression flows")
-    optimizer: Literal["gd", "heavy-ball", "adam", "adamw"] | None = Field(
-        None, description="rule of the steps; default: adam, gd for the regression transformer; flows have none"
-    )
+    optimizer: Literal["gd", "heavy-ball", "adam", "adamw"] | None = None
+    """rule of the steps; default: adam, gd for the regression transformer; flows have none"""
     steps: motion.Steps = Field(1000, description="steps of the descent")
     rate_values: motion.StepSize = Field(0.05, description="step size of the values V")
     rate_attention: motion.Rate = Field(0.01, description="step size of the attention scores a")
@@ -86,10 +99,10 @@ class IncrementalOptions(Options):
     init_scale: motion.InitScale = Field(
         1e-3, description="standard deviation of the initial attention scores; values start at 0"
     )
-    init: Literal["scale", "xavier"] = Field(
-        "scale", description="initial query matrices of content heads: uniform within +- --init-scale, or Xavier's range"
-    )
-    init_seed: int | None = Field(None, ge=0, description="draw of the initial scores; default: --seed; unused at --init-scale 0")
+    init: Literal["scale", "xavier"] = "scale"
+    """initial query matrices of content heads: uniform within +- --init-scale, or Xavier's range"""
+    init_seed: int | None = Field(None, ge=0)
+    """draw of the initial scores; default: --seed; unused at --init-scale 0"""
     record: motion.Spacing = "log"
     frames: motion.Frames = 300
 
