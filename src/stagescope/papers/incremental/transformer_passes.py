@@ -264,7 +264,7 @@ class TransformerLoss(LaggedLoss):
         if keys is None:
             return batch
         kept = kept_entries(self.model, keys, self.batch or self.sequences)
-        return {**(self.all.arrays() if batch is None else batch), "kept": kept}
+        return {**(self.arrays(self.all) if batch is None else batch), "kept": kept}
 
     def _keys(self, step: int) -> np.ndarray | None:
         """Keys of the dropout, one for each part of the stream."""
