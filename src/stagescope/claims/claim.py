@@ -187,24 +187,26 @@ class Claim:
             return self._row(regime, "inconclusive", _unfinished(run))
         if not regime.holds:
             return self._outside(evidence, regime)
-        found = self._returned("compare", self.compare(evidence), Comparison)
-        if found.holds is None:
-            return self._row(regime, "inconclusive", found.reason, found)
+        comparison = self._returned("compare", self.compare(evidence), Comparison)
+        if comparison.holds is None:
+            return self._row(regime, "inconclusive", comparison.reason, comparison)
         for name in ("predicted", "measured"):
-            value = getattr(found, name)
+            value = getattr(comparison, name)
             if isinstance(value, float) and not math.isfinite(value):
-                why = f"the {name} number is {value}, which decides nothing ({found.reason})"
-                return self._row(regime, "inconclusive", why, found)
-        return self._row(regime, "confirmed" if found.holds else "violated", found.reason, found)
+                why = f"the {name} number is {value}, which decides nothing ({comparison.reason})"
+                return self._row(regime, "inconclusive", why, comparison)
+        return self._row(regime, "confirmed" if comparison.holds else "violated", comparison.reason, comparison)
 
     def _outside(self, evidence: Any, regime: Regime) -> Verdict:
         """Out of regime the numbers are shown, unless they cost companion runs, but decide nothing."""
         why = f"out of regime: {regime.sentence}"
         row = self._row(regime, "inconclusive", why)
         if not self.cost:
-            found = self._returned("compare", self.compare(evidence), Comparison)
-            shown = "" if found.measured is None else f" ({found.reason})"  # why there is no number is said by the regime
-            row = self._row(regime, "inconclusive", why + shown, found)
+            comparison = self._returned("compare", self.compare(evidence), Comparison)
+            shown = (
+                "" if comparison.measured is None else f" ({comparison.reason})"
+            )  # why there is no number is said by the regime
+            row = self._row(regime, "inconclusive", why + shown, comparison)
         options = None if self.elsewhere is None else self.elsewhere(evidence)
         return replace(row, elsewhere=Elsewhere(dict(options))) if options else row
 

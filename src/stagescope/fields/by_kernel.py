@@ -39,8 +39,8 @@ class Kernel:
         """The loss and its gradient."""
         layout = Layout.of({name: params[name] for name in self.blocks})
         out = np.empty(layout.size)
-        loss, found = self.run(layout.pack(params), out, self.held.copy()), layout.unpack(out)
-        return loss, found if self.writes == 1 else {name: block / self.writes for name, block in found.items()}
+        loss, gradient = self.run(layout.pack(params), out, self.held.copy()), layout.unpack(out)
+        return loss, gradient if self.writes == 1 else {name: block / self.writes for name, block in gradient.items()}
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The field that descends with these rates, with everything but parameters bound; each has its own work space."""

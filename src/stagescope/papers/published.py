@@ -1,13 +1,15 @@
 """Reference numbers of a paper: each stands once, in `reference.json` beside the paper, with its unit, tolerance and source."""
 
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from stagescope.errors import StagescopeError
+
+_VALUE: Any = TypeAdapter(int | float | Annotated[list[Any] | dict[str, Any], Field(min_length=1)])
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
@@ -18,7 +20,7 @@ class Published:
     number comes from: a figure or table of the paper, an independent implementation, or an earlier result of this package.
     """
 
-    value: int | float | Annotated[list[Any] | dict[str, Any], Field(min_length=1)]
+    value: Annotated[Any, AfterValidator(partial(_VALUE.validate_python, strict=True))]
     unit: str
     tolerance: Annotated[float, Field(ge=0)] | None
     source: Annotated[str, Field(min_length=1)]

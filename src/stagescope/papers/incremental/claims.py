@@ -53,11 +53,11 @@ def _plateaus(evidence: Evidence) -> Comparison:
     Above its level a run may still be falling, which its error counts. Below it by more than the error of the level it is no
     member of the class.
     """
-    found = evidence.rests
-    if not found:
+    rests = evidence.rests
+    if not rests:
         return undecided(evidence.no_rest(), 0.0, evidence.tolerance, SHARE)
     rows, shown = [], []
-    for plateau in found:
+    for plateau in rests:
         gap, error = evidence.gap(plateau)
         limit = evidence.allowed(gap, plateau.j)
         rows.append((agreement(0.0, gap, limit, "", measured_error=error, unit=SHARE).holds, abs(gap) / limit, gap, limit, error))
@@ -117,11 +117,11 @@ def _acquired(evidence: Evidence, share: np.ndarray) -> Event:
     time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= LIMITS.most else np.inf
     if evidence.heads.smooth:
         return crossing(time, share, level, rising=True)
-    found = crossing(time, share, level, rising=True, error=TWO_SIDED * flutter(time, share))
-    if found.time is None or found.low is None or found.high is None or getattr(evidence.law, "batch", None) is None:
-        return found
-    half = delay(time, share, level, found.time)  # batches move the share as a random walk
-    return replace(found, low=max(0.0, min(found.low, found.time - half)), high=max(found.high, found.time + half))
+    crossed = crossing(time, share, level, rising=True, error=TWO_SIDED * flutter(time, share))
+    if crossed.time is None or crossed.low is None or crossed.high is None or getattr(evidence.law, "batch", None) is None:
+        return crossed
+    half = delay(time, share, level, crossed.time)  # batches move the share as a random walk
+    return replace(crossed, low=max(0.0, min(crossed.low, crossed.time - half)), high=max(crossed.high, crossed.time + half))
 
 
 def _predicts(evidence: Evidence) -> Regime:
@@ -133,10 +133,10 @@ def _predicts(evidence: Evidence) -> Regime:
 @claim("ISA:nearest", _predicts)
 def _nearest(evidence: Evidence) -> Comparison:
     """P1: on plateau j the class nearest by KL(F_j || model) is j."""
-    found, wanted = evidence.rests, "class = stage"
-    if not found:
+    rests, wanted = evidence.rests, "class = stage"
+    if not rests:
         return undecided(evidence.no_rest(), wanted, "exact")
-    frames = {p.j: evidence.frame(p.t) for p in found}
+    frames = {p.j: evidence.frame(p.t) for p in rests}
     classes = {j: evidence.heads.nearest(frame) for j, frame in frames.items()}
     if None in classes.values():
         return undecided("divergences from the classes are not known for this model", wanted, "exact")

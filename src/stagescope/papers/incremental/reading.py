@@ -117,8 +117,8 @@ def _log_spaced(until: float) -> LogSpaced:
 def _curve(law: Any, start: Params, until: float, pace: float = 1.0) -> Curve:
     """A regression flow to its time `until`, on a clock that runs `pace` times as fast."""
     flow = GradientFlow(rtol=1e-12)  # no slower than a coarser tolerance
-    found = head_curves(companion_run(law, start, flow, until=until, record=_log_spaced(until)))
-    return Curve(found.time * pace, found.loss, found.forms.levels)
+    curves = head_curves(companion_run(law, start, flow, until=until, record=_log_spaced(until)))
+    return Curve(curves.time * pace, curves.loss, curves.forms.levels)
 
 
 class StudentReading(IncrementalReading):

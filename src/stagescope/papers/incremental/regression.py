@@ -64,10 +64,10 @@ class RegressionForms:
     def gap(self, position: int = 1) -> float:
         """D = (g_1^2 - g_j^2)/H with g_j = 0 at a position without a feature; positions count from 0."""
         gain = self.gains[position] if position < len(self.gains) else 0.0
-        found = (self.gains[0] ** 2 - gain**2) / self.heads
-        if not (position > 0 and found > 0):
+        difference = (self.gains[0] ** 2 - gain**2) / self.heads
+        if not (position > 0 and difference > 0):
             raise InputError(f"attention stays on position {position}: it leaves only positions with a gain below the first")
-        return found
+        return difference
 
     def leftover(self, time: np.ndarray, position: int = 1) -> np.ndarray:
         """s_j ~ 1/(D t) (mirror), 1/sqrt(2 N D t) (exact): attention left on position j on plateau 1 [ISA:leftover].
@@ -444,9 +444,9 @@ class RegressionTransformer(Described):
     @cached_property
     def target(self) -> np.ndarray:
         """G (N, d, d): g_i F_i at p_i."""
-        found = np.zeros((self.positions, self.dim, self.dim))
-        found[self.at] = np.array(self.gains)[:, None, None] * self.features
-        return found
+        target = np.zeros((self.positions, self.dim, self.dim))
+        target[self.at] = np.array(self.gains)[:, None, None] * self.features
+        return target
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -17,9 +17,9 @@ claim = ClaimTable(WORDS.claims)
 
 def _cosines(run: Any) -> tuple[Together, Together] | None:
     """Cosine of the moves in the first layer whose heads move, when they do and at the end; None where no layer moves."""
-    if "sketch" not in run.series or (found := first_layer(run, LIMITS.moved)) is None:
+    if "sketch" not in run.series or (first := first_layer(run, LIMITS.moved)) is None:
         return None
-    layer, frame = found
+    layer, frame = first
     return together(run, layer, frame), together(run, layer, run.frames - 1)
 
 
@@ -32,9 +32,9 @@ def _regime(evidence: Any) -> Regime:
 
 def _both(evidence: Any) -> tuple[Together, Together, tuple[Together, Together] | None]:
     """The cosines of the run, and of its control."""
-    found = _cosines(evidence.run)
-    assert found is not None  # the regime holds
-    return *found, None if evidence.control is None else _cosines(evidence.control.run)
+    cosines = _cosines(evidence.run)
+    assert cosines is not None  # the regime holds
+    return *cosines, None if evidence.control is None else _cosines(evidence.control.run)
 
 
 @claim("ISA:watched-together", _regime)

@@ -131,7 +131,7 @@ def _trigram(evidence: Evidence) -> Comparison:
     joined = [np.flatnonzero(mass > 0.5) for mass in (first, second)]
     gap = float(evidence.loss[-1] - evidence.levels.losses[-1])
     words = f"the loss ends {gap:+.1e} nats from the trigram entropy; attention ends {first[-1]:.2f} and {second[-1]:.2f}"
-    if evidence.events["t3"].time is None or any(not found.size for found in joined):
+    if evidence.events["t3"].time is None or any(not frames.size for frames in joined):
         late = evidence.events["t3"].time is not None
         return Comparison(0.0, gap, LIMITS.entropy, False if late else None, f"{words}; a head has not joined", unit="nats")
     times = [float(evidence.time[found[0]]) for found in joined]
@@ -362,8 +362,10 @@ def _doubly(evidence: Evidence) -> Comparison:
     spread = ratio * float(np.hypot(half / when, error / other)) if other else 0.0
     reason = f"t_2 is {when:.4g}, under the doubly stochastic prior {other:.4g}: {ratio:.3g} times as late"
     over = OverRuns((0.0, 1.0), (when, other), (), "doubly stochastic", f"t_2 ({evidence.run.clock})", log_y=True)
-    found = at_least(ratio, LIMITS.earlier, reason, measured_error=spread)
-    return Comparison(LIMITS.earlier, found.measured, "at least", found.holds, found.reason, None, spread, over_runs=over)
+    comparison = at_least(ratio, LIMITS.earlier, reason, measured_error=spread)
+    return Comparison(
+        LIMITS.earlier, comparison.measured, "at least", comparison.holds, comparison.reason, None, spread, over_runs=over
+    )
 
 
 def _with_adam(evidence: Evidence) -> Regime:

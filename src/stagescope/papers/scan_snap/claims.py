@@ -334,10 +334,10 @@ def chi_identity(evidence: Evidence) -> Comparison:
         seconds[n] = second
     if not parts:
         return undecided("no class has two distinct tokens that differ in P(l|n)", 1.0, LIMITS.small)
-    found = float(np.mean(parts))
+    mean = float(np.mean(parts))
     error = max(evidence.memory(when, curves.winners), evidence.memory(when, seconds))
-    reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {found:.3f} times chi(t) - 1"
-    return agreement(1.0, found, LIMITS.small, reason, predicted_error=error, unit="of chi - 1")
+    reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {mean:.3f} times chi(t) - 1"
+    return agreement(1.0, mean, LIMITS.small, reason, predicted_error=error, unit="of chi - 1")
 
 
 @_theorem("SnS:theorem-1", modified_regime, LIMITS.small)
@@ -459,19 +459,19 @@ def transition(evidence: Evidence) -> Comparison:
     """
     curves, tolerance = evidence.curves, LIMITS.transition
     steep = forms.steepest_time(evidence.outputs, evidence.classes, evidence.rates["Y"]) / evidence.t0
-    found = top(curves.time, curves.mean(curves.dz[:, curves.winners]))
-    if evidence.still or found.time is None or found.low is None or found.high is None:
+    peak = top(curves.time, curves.mean(curves.dz[:, curves.winners]))
+    if evidence.still or peak.time is None or peak.low is None or peak.high is None:
         return undecided("the growth of the winning tokens has not passed its peak", steep, tolerance)
-    now = evidence.frame(found.time)
+    now = evidence.frame(peak.time)
     f = evidence.features(0)
     overlap = 0.0 if evidence.modified else float(np.max(f @ f.T - np.eye(evidence.classes)))
     fallen = np.abs(curves.z[now] - curves.z[0])[curves.supports.common]
-    motion = evidence.memory(found.time, curves.winners) + 4 * float(np.max(fallen, initial=0.0))
-    error, ratio = float(np.hypot(overlap / (1 - overlap), motion)), found.time / evidence.t0
+    motion = evidence.memory(peak.time, curves.winners) + 4 * float(np.max(fallen, initial=0.0))
+    error, ratio = float(np.hypot(overlap / (1 - overlap), motion)), peak.time / evidence.t0
     reason = (
-        f"the winning tokens grow fastest at {ratio:.3f} times K ln M / eta_Y (t={found.time:.4g}), gamma at {steep:.3f} times it"
+        f"the winning tokens grow fastest at {ratio:.3f} times K ln M / eta_Y (t={peak.time:.4g}), gamma at {steep:.3f} times it"
     )
-    half = max(found.high - found.time, found.time - found.low) / evidence.t0
+    half = max(peak.high - peak.time, peak.time - peak.low) / evidence.t0
     return agreement(steep, ratio, tolerance, reason, predicted_error=error, measured_error=half, unit="of K ln M / eta_Y")
 
 

@@ -60,8 +60,8 @@ class _Page:
         return tuple(f"{label(item.query)} -> {label(item.target)}" for item in self.law.process.classes)
 
     def attention(self) -> View:
-        found, attention = self.curves, self.curves.attention
-        cells = np.where(found.common, 1, np.where(found.distinct, 2, 0)).astype(np.uint8)
+        curves, attention = self.curves, self.curves.attention
+        cells = np.where(curves.common, 1, np.where(curves.distinct, 2, 0)).astype(np.uint8)
         return matrix(
             "attention",
             "Class attention",
@@ -106,16 +106,16 @@ class _Page:
 
     def tokens(self) -> View:
         """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
-        found, named, faint = self.curves, [], []
-        on, last = found.supports, np.nan_to_num(found.c[-1])
+        attention, named, faint = self.curves, [], []
+        on, last = attention.supports, np.nan_to_num(attention.c[-1])
         for n, name in enumerate(self.classes[: NAMED // 2]):
             entries = np.arange(on.start[n], on.start[n + 1])
             own = sorted(entries[~on.common[entries]].tolist(), key=lambda entry: -last[entry])
             for place, entry in enumerate(own):
-                curve = Curve(f"token {self.keys[on.key[entry]]}", found.c[:, entry], f"class {name}", faint=place > 1)
+                curve = Curve(f"token {self.keys[on.key[entry]]}", attention.c[:, entry], f"class {name}", faint=place > 1)
                 (faint if curve.faint else named).append(curve)
             shared = entries[on.common[entries]]
-            faint += [Curve(f"common {self.keys[on.key[e]]}", found.c[:, e], f"class {name}", faint=True) for e in shared]
+            faint += [Curve(f"common {self.keys[on.key[e]]}", attention.c[:, e], f"class {name}", faint=True) for e in shared]
         made = [*named, *faint][:MOST]
         about = "Attention of each class on its tokens. The two distinct tokens that end strongest are named."
         more = left_out(len(self.classes), NAMED // 2, "classes") + left_out(len(named) + len(faint))

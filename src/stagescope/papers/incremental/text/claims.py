@@ -22,16 +22,16 @@ claim = ClaimTable(WORDS.claims)
 
 def _seen(evidence: TextEvidence) -> Regime:
     """One lag is clearly the most important, and the run has frames before it was acquired."""
-    found, added = evidence.information, evidence.information.added
-    second = max(np.delete(added, found.first - 1), default=0.0)
+    information, added = evidence.information, evidence.information.added
+    second = max(np.delete(added, information.first - 1), default=0.0)
     first = evidence.acquired[0][1] if evidence.acquired else np.inf
     before = int(np.sum(evidence.heads.time < first))
-    most = added[found.first - 1]
+    most = added[information.first - 1]
     return regime_of(
         (most >= LIMITS.distinct * second, f"the first lag has less than {LIMITS.distinct:g} times the next"),
         (before >= LIMITS.before, f"{before} frames before t1; at least {LIMITS.before} are needed"),
-        (most > 3 * found.errors[found.first - 1], "no lag has information about the next token"),
-        holds=f"lag {found.first} has {found.alone.max():.3g} nats, the next one adds {second:.3g}",
+        (most > 3 * information.errors[information.first - 1], "no lag has information about the next token"),
+        holds=f"lag {information.first} has {information.alone.max():.3g} nats, the next one adds {second:.3g}",
     )
 
 
@@ -52,10 +52,10 @@ def _order(evidence: TextEvidence) -> Comparison:
     Of two acquired lags whose importances differ by more than their error, none came before a more important one.
     """
     lags, added = [lag for lag, _ in evidence.acquired], evidence.held.added
-    found = _correlation(evidence.attention, added)
-    reason = f"the rank correlation of attention on lags with the information they add to held-out text is {found:+.2f}"
+    correlation = _correlation(evidence.attention, added)
+    reason = f"the rank correlation of attention on lags with the information they add to held-out text is {correlation:+.2f}"
     if not lags or evidence.useless is not None:
-        return Comparison(None, found, "above", None, f"{reason}; {evidence.useless or evidence.shown}")
+        return Comparison(None, correlation, "above", None, f"{reason}; {evidence.useless or evidence.shown}")
     wrong = next((pair for pair in combinations(lags, 2) if evidence.information.above(pair[1], pair[0])), None)
     others, above = (lag for lag in evidence.information.order if lag not in lags), evidence.information.above
     skipped = next((lag for lag in others if any(above(lag, taken) for taken in lags)), None)
@@ -65,7 +65,7 @@ def _order(evidence: TextEvidence) -> Comparison:
         return Comparison("in order", " ".join(map(str, lags)), "order", False, f"{evidence.shown}; {why}")
     orders = (key(0, "lags", i).permutation(added) for i in range(LIMITS.orders))
     chance = np.array([_correlation(evidence.attention, other) for other in orders])
-    return beyond_chance(found, chance, f"{evidence.shown}; {reason}")
+    return beyond_chance(correlation, chance, f"{evidence.shown}; {reason}")
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:

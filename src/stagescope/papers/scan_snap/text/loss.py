@@ -161,10 +161,10 @@ class TextTransformer(Described):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         wide, mlp = self.width, self.hidden
-        found: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide), **dict.fromkeys("QKVO", (wide, wide))}
-        found |= {"M": (wide, mlp), "m": (mlp,), "N": (mlp, wide), "n": (wide,)}
-        found |= {f"{kind}_{part}": (wide,) for part in ("head", "mlp") for kind in ("gain", "shift")}
-        return found | {"U": (wide, self.vocab), "u": (self.vocab,)}
+        shapes: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide), **dict.fromkeys("QKVO", (wide, wide))}
+        shapes |= {"M": (wide, mlp), "m": (mlp,), "N": (mlp, wide), "n": (wide,)}
+        shapes |= {f"{kind}_{part}": (wide,) for part in ("head", "mlp") for kind in ("gain", "shift")}
+        return shapes | {"U": (wide, self.vocab), "u": (self.vocab,)}
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
@@ -176,14 +176,14 @@ class TextTransformer(Described):
         """Embeddings and output uniform in +-0.1, as in the language-modelling example that the paper's code starts from; other
         matrices uniform in +-sqrt(6/(inputs + outputs)); biases 0, gains 1.
         """
-        found = {}
+        blocks = {}
         for name, shape in self.shapes.items():
             if len(shape) > 1:
                 reach = 0.1 if name in "EU" else np.sqrt(6 / sum(shape))
-                found[name] = reach * key(seed, "init", name).uniform(-1.0, 1.0, size=shape)
+                blocks[name] = reach * key(seed, "init", name).uniform(-1.0, 1.0, size=shape)
             else:
-                found[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
-        return found
+                blocks[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
+        return blocks
 
     @cached_property
     def fixed_places(self) -> np.ndarray:
@@ -260,10 +260,10 @@ class TextTransformerLoss(TokenWindowLoss):
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """The gradient that a step of a descent uses, from a flat vector to a flat vector."""
-        found = _flat_gradient(self.model, layout, self.precision)  # pyright: ignore[reportArgumentType]
+        gradient_of = _flat_gradient(self.model, layout, self.precision)  # pyright: ignore[reportArgumentType]
 
         def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            out[:] = found(vector, self.arrays(self.minibatch(step)))
+            out[:] = gradient_of(vector, self.arrays(self.minibatch(step)))
 
         return gradient
 
@@ -300,8 +300,8 @@ def _flat_gradient(model: TextTransformer, layout: Layout, precision: str) -> An
     from stagescope.autodiff import jax, jnp
 
     def flat(vector: Any, data: Any) -> Any:
-        found = jax.grad(partial(next_token_loss, model))(layout.unpack(vector.astype(precision)), data["tokens"])
-        return jnp.concatenate([found[name].ravel() for name in layout.names])
+        blocks = jax.grad(partial(next_token_loss, model))(layout.unpack(vector.astype(precision)), data["tokens"])
+        return jnp.concatenate([blocks[name].ravel() for name in layout.names])
 
     return jax.jit(flat)
 

@@ -76,26 +76,26 @@ class _TopicPage:
     def mapped(self) -> np.ndarray:
         """Types of the attention map: those of each kind that end with most attention, common ones first."""
         last = self.attention[-1].max(axis=0)
-        found = [sorted(np.flatnonzero(self.kinds == kind), key=lambda i: -last[i])[: SIZES.types] for kind in (1, 2)]
-        return np.array([*found[0], *found[1]], dtype=int)
+        chosen_types = [sorted(np.flatnonzero(self.kinds == kind), key=lambda i: -last[i])[: SIZES.types] for kind in (1, 2)]
+        return np.array([*chosen_types[0], *chosen_types[1]], dtype=int)
 
     def topic_loss(self) -> View:
-        found, law = self.curves, self.curves.law
+        attention, law = self.curves, self.curves.law
         judge = PairwiseWindows(model=law.model, process=law.process, part="held-out")
-        levels = (_uniform(law.model.vocab), Level("prior of the next words", found.prior_loss))
-        words = ", ".join(found.process.nexts)
-        about = f"Cross-entropy of the word after “{found.process.query}” in nats; next words: {words}. The prior is the "
+        levels = (_uniform(law.model.vocab), Level("prior of the next words", attention.prior_loss))
+        words = ", ".join(attention.process.nexts)
+        about = f"Cross-entropy of the word after “{attention.process.query}” in nats; next words: {words}. The prior is the "
         about += "least loss without a window. Where the held-out loss rises again, the model fits noise of the training windows."
-        made = [Curve("loss", found.loss), Curve("held-out loss", judge.values(self.run.params))]
+        made = [Curve("loss", attention.loss), Curve("held-out loss", judge.values(self.run.params))]
         return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=self.frames)
 
     def masses(self) -> View:
-        found = self.curves
-        made = [Curve("common types", found.common_mass), Curve("distinct types", found.distinct_mass)]
-        counts = int(found.process.common.sum()), int(found.process.distinct.sum())
+        attention = self.curves
+        made = [Curve("common types", attention.common_mass), Curve("distinct types", attention.distinct_mass)]
+        counts = int(attention.process.common.sum()), int(attention.process.distinct.sum())
         about = f"Attention of held-out windows on the {counts[0]} common and the {counts[1]} distinct types; some may be both."
         about += " Attention on common types first rises, because the prior is learned through them; then it falls."
-        levels = [Level("twice the start, distinct types", 2 * float(found.distinct_mass[0]))]
+        levels = [Level("twice the start, distinct types", 2 * float(attention.distinct_mass[0]))]
         return curves(
             "masses", "Attention on common and distinct types", about, "attention", made, levels=levels, frames=self.frames
         )
@@ -132,15 +132,15 @@ class _TopicPage:
 
     def scores(self) -> View:
         """The highest scores and the lowest of common types by name; other types are drawn faintly behind them."""
-        found, kinds = self.curves.scores, self.kinds
-        order = np.argsort(-found[-1])
+        scores, kinds = self.curves.scores, self.kinds
+        order = np.argsort(-scores[-1])
         common = [i for i in order[::-1] if self.curves.process.common[i]]
         named = [*order[: SIZES.named], *(i for i in common[: SIZES.named] if i not in order[: SIZES.named])]
         rest = [i for i in order if i not in named]
         behind = rest[:: max(1, len(rest) // (MOST - len(named)))][: MOST - len(named)]
         family = ("types that are neither", "common types", "distinct types")
-        first = [Curve(self.words[i], found[:, i], family[kinds[i]]) for i in named]
-        made = [*first, *(Curve(self.words[i], found[:, i], family[kinds[i]], faint=True) for i in behind)]
+        first = [Curve(self.words[i], scores[:, i], family[kinds[i]]) for i in named]
+        made = [*first, *(Curve(self.words[i], scores[:, i], family[kinds[i]], faint=True) for i in behind)]
         ends = f"the {SIZES.named} highest, and the {SIZES.named} lowest of common types"
         about = f"z_l, before the softmax. By name: {ends}; drawn faintly: {len(behind)} of the other {len(rest)}."
         about += " Scores of distinct types grow, those of common types fall."
@@ -204,9 +204,9 @@ def topic_views(reading: Reading) -> list[Maker]:
     run = reading.run
     law = rebuilt(run.spec["field"])
     some = shown(run, len(law.process.part("train").key), OBSERVED)
-    found = text_attention(some.run)
-    assert isinstance(found, TopicAttention)
-    page = _TopicPage(some.run, found, some.frames)
+    attention = text_attention(some.run)
+    assert isinstance(attention, TopicAttention)
+    page = _TopicPage(some.run, attention, some.frames)
     return [
         page.topic_loss,
         page.attention_map,
@@ -214,8 +214,8 @@ def topic_views(reading: Reading) -> list[Maker]:
         page.strongest,
         page.scores,
         page.ranked,
-        partial(_motion, found, page.frames),
-        partial(_entropy, found, page.frames, "types of a window"),
+        partial(_motion, attention, page.frames),
+        partial(_entropy, attention, page.frames, "types of a window"),
         page.decoder,
         page.plane,
         partial(norms_view, run),
@@ -248,7 +248,7 @@ def transformer_views(reading: Reading) -> list[Maker]:
     run = reading.run
     law: Any = rebuilt(run.spec["field"])
     some = shown(run, law.watched * law.length**2, OBSERVED)
-    found, judge = text_attention(some.run), held_out(law)
+    attention, judge = text_attention(some.run), held_out(law)
     tokens = judge.watched_tokens
     chosen = known_windows(tokens, law.process.words, SIZES.maps)
     maps = np.array([judge.attention(some.run.at(frame))[chosen] for frame in range(some.run.frames)])
@@ -256,8 +256,8 @@ def transformer_views(reading: Reading) -> list[Maker]:
     return [
         partial(_text_loss, some.run, law, judge, some.frames),
         *(partial(_map, maps[:, i], words[i], i, some.frames) for i in range(len(words))),
-        partial(_entropy, found, some.frames, "tokens before a query"),
-        partial(_motion, found, some.frames),
+        partial(_entropy, attention, some.frames, "tokens before a query"),
+        partial(_motion, attention, some.frames),
         partial(_embedding, run, law.process),
         partial(values_view, run),
         partial(norms_view, run),
