@@ -40,7 +40,7 @@ def middles() -> list[float]:
 
 
 def _numbered(curve: dict[str, Any]) -> dict[int, Any]:
-    return {int(step): found for step, found in curve.items()}
+    return {int(step): value for step, value in curve.items()}
 
 
 Panel = dict[str, Any]
@@ -70,9 +70,9 @@ class Trial:
 
     def options(self) -> dict[str, Any]:
         """Options of the study."""
-        found = {**dict(self.changes), "steps": self.steps, "record": "uniform", "frames": self.steps // self.every + 1}
+        options = {**dict(self.changes), "steps": self.steps, "record": "uniform", "frames": self.steps // self.every + 1}
         path = reference_features() if self.reference else None
-        return found if path is None else {**found, "features": path, "feature_order": "farthest-first"}
+        return options if path is None else {**options, "features": path, "feature_order": "farthest-first"}
 
 
 def trial(
@@ -101,8 +101,8 @@ def panels(trials: tuple[Trial, ...], progress: Progress) -> list[Panel]:
     path = reference_features()
     missing = sorted({item for item in trials if (item, path) not in _MEASURED}, key=lambda item: (-item.steps, item.label))
     progress.begin("runs", len(missing), "runs")
-    for done, (number, found) in enumerate(results(measured, missing, WORKERS), start=1):
-        _MEASURED[missing[number], path] = found
+    for done, (number, panel) in enumerate(results(measured, missing, WORKERS), start=1):
+        _MEASURED[missing[number], path] = panel
         progress.update(done)
     return [_MEASURED[item, path] for item in trials]
 
@@ -113,7 +113,7 @@ def measured(item: Trial) -> Panel:
     curves = lag_curves(ended(run, f"the run of {item.label}"), item.compared)
     many = 20000  # sequences for a Bayes loss without fitted levels: its error is about .003
     bayes = curves.levels.bayes if item.levels else curves.law.process.floor(curves.law.model.targets, sequences=many)
-    found: Panel = {
+    panel: Panel = {
         "label": item.label,
         "preset": item.preset,
         "options": dict(item.changes) | {"steps": item.steps, "seed": item.seed},
@@ -129,9 +129,9 @@ def measured(item: Trial) -> Panel:
         "lags": rounded(np.stack([curves.lag_attention(lag) for lag in range(1, curves.law.model.context + 1)], axis=2), 4),
     }
     if item.levels:
-        found["levels"] = rounded(curves.levels.losses)
-        found["kl_classes"] = rounded([curves.divergences(frame)[1:] for frame in range(curves.frames)])
-    return found
+        panel["levels"] = rounded(curves.levels.losses)
+        panel["kl_classes"] = rounded([curves.divergences(frame)[1:] for frame in range(curves.frames)])
+    return panel
 
 
 def rounded(values: Any, digits: int = 5) -> Any:
@@ -204,17 +204,17 @@ TRIALS = _trials()
 def _measured(name: str, progress: Progress) -> dict[str, list[Panel]]:
     """The panels of a figure's runs, by variant and draw."""
     trials = TRIALS[name]
-    found = iter(panels(tuple(item for draws in trials.values() for item in draws), progress))
-    return {variant: [next(found) for _ in draws] for variant, draws in trials.items()}
+    ordered_panels = iter(panels(tuple(item for draws in trials.values() for item in draws), progress))
+    return {variant: [next(ordered_panels) for _ in draws] for variant, draws in trials.items()}
 
 
 def _of_one_run(trial_name: str, targets: Mapping[str, str], more: Callable[[Panel], Numbers]) -> Callable[[Progress], Numbers]:
     """A figure of one run: each curve is compared at the steps of a published one, given by name."""
 
     def numbers(progress: Progress) -> Numbers:
-        ((found,),) = _measured(trial_name, progress).values()
-        compared = {name: _compared(found, name, by_step(figure)) for name, figure in targets.items()}
-        return _with_note({"panels": [found], "compared": compared, **more(found)})
+        ((trial_panels,),) = _measured(trial_name, progress).values()
+        compared = {name: _compared(trial_panels, name, by_step(figure)) for name, figure in targets.items()}
+        return _with_note({"panels": [trial_panels], "compared": compared, **more(trial_panels)})
 
     return numbers
 
@@ -252,15 +252,15 @@ def _family(drawn: list[Panel], targets: Mapping[int, float]) -> Numbers:
 
 def sizes(progress: Progress) -> Numbers:
     """Figure 5: the best moment of each run, and the class that predicts nearest to the model there; means over draws."""
-    found, read = _measured("sizes", progress), value("figure-5-best")
-    best = {name: _best(drawn, read[name]) for name, drawn in found.items()}
-    return _with_note({"panels": [drawn[0] for drawn in found.values()], "best": best})
+    panels_by_size, read = _measured("sizes", progress), value("figure-5-best")
+    best = {name: _best(drawn, read[name]) for name, drawn in panels_by_size.items()}
+    return _with_note({"panels": [drawn[0] for drawn in panels_by_size.values()], "best": best})
 
 
 def _best(drawn: list[Panel], read: Numbers) -> Numbers:
     frames = [int(np.argmin(panel["excess"])) for panel in drawn]
     values = [panel["excess"][frame] for panel, frame in zip(drawn, frames, strict=True)]
-    return {f"published_{name}": found for name, found in read.items()} | {
+    return {f"published_{name}": number for name, number in read.items()} | {
         "step": drawn[0]["step"][frames[0]],
         "excess": values[0],
         "mean_excess": round(float(np.mean(values)), 4),
@@ -284,13 +284,13 @@ def _weighted(found: Panel) -> Numbers:
 
 def overlapping(progress: Progress) -> Numbers:
     """Figures 15 to 17: attention of each head at the end, by lag, and how much of it lies on lags of the spans."""
-    found = _measured("overlapping", progress)
+    panels_by_trial = _measured("overlapping", progress)
     inside, compared = {}, {}
-    for name, (panel,) in found.items():
+    for name, (panel,) in panels_by_trial.items():
         union = sorted({lag for group in panel["groups"] for lag in group})
         inside[name] = rounded(np.array(panel["lags"][-1])[:, [lag - 1 for lag in union]].sum(axis=1), 4)
         compared[f"{name} heads"] = _compared(panel, "loss", by_step("figure-15-loss"))
-    return _with_note({"panels": [panel for (panel,) in found.values()], "compared": compared, "mass_on_spans": inside})
+    return _with_note({"panels": [panel for (panel,) in panels_by_trial.values()], "compared": compared, "mass_on_spans": inside})
 
 
 def _nearest(panel: Panel, kind: str, figure: str) -> dict[str, int]:
@@ -352,7 +352,7 @@ def _tops(panel: Panel, moments: Mapping[int, list[int]]) -> Numbers:
 def _transitions(panel: Panel) -> list[float]:
     """Falls of the excess loss, found without knowing any level."""
     step, excess = np.array(panel["step"], dtype=float), np.array(panel["excess"])
-    return [found.t for found in transitions(step, excess) if found.amplitude < 0]
+    return [transition.t for transition in transitions(step, excess) if transition.amplitude < 0]
 
 
 def _brief(value: float | None) -> float | None:

@@ -88,8 +88,8 @@ class HeadsKernel(SequenceLoss):
         """The kernel's derivatives in attention and values, taken back through the softmax. Only steps do without the loss."""
         from stagescope.papers.incremental.positional_kernel import heads_pass
 
-        if (found := broken(params)) is not None:
-            return found
+        if (not_finite := broken(params)) is not None:
+            return not_finite
         attention = self.model.attention(params)
         values = np.ascontiguousarray(np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2))
         cast = values if wanted else values.astype(self.precision)
@@ -228,8 +228,8 @@ class ContentLoss(LaggedLoss):
     def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
         from stagescope.papers.incremental.content_kernel import content_pass
 
-        if (found := broken(params)) is not None:
-            return found
+        if (not_finite := broken(params)) is not None:
+            return not_finite
         root = np.sqrt(self.model.inputs)
         queries = np.asarray(params["W"], dtype=float) / root
         values = np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2)

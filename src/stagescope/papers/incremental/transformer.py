@@ -64,20 +64,20 @@ class Transformer(LaggedModel):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         wide, part, heads = self.width, self.width // self.heads, self.heads
-        found: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide)}
+        shapes: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide)}
         if self.places == "learned":
-            found["P"] = (self.positions, wide)
+            shapes["P"] = (self.positions, wide)
         for i in range(1, self.layers + 1):
-            found |= {f"{name}{i}": (heads, wide, part) for name in "QKV"} | {f"O{i}": (heads, part, wide)}
+            shapes |= {f"{name}{i}": (heads, wide, part) for name in "QKV"} | {f"O{i}": (heads, part, wide)}
             if self.places == "relative":
-                found[f"B{i}"] = (heads, self.positions)
+                shapes[f"B{i}"] = (heads, self.positions)
             if self.mlp:
-                found |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
+                shapes |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
         if self.norm == "layer":
             parts = ("heads", "mlp") if self.mlp else ("heads",)
             norms = (*(f"{part}{i}" for i in range(1, self.layers + 1) for part in parts), "out")
-            found |= {f"{kind}_{name}": (wide,) for name in norms for kind in ("gain", "shift")}
-        return found | {"U": (wide, self.vocab), "u": (self.vocab,)}
+            shapes |= {f"{kind}_{name}": (wide,) for name in norms for kind in ("gain", "shift")}
+        return shapes | {"U": (wide, self.vocab), "u": (self.vocab,)}
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
@@ -88,17 +88,17 @@ class Transformer(LaggedModel):
 
     def init(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Embeddings standard normal, matrices uniform within +- 1/sqrt(inputs), biases (also of lags) 0, gains 1."""
-        found = {}
+        blocks = {}
         for name, shape in self.shapes.items():
             draw = key(seed, "init", name)
             if name in ("E", "P"):
-                found[name] = draw.normal(size=shape)
+                blocks[name] = draw.normal(size=shape)
             elif len(shape) > 1 and name[0] != "B":
                 inputs = self.width if name[0] == "O" else shape[-2]  # all heads together are the inputs of O
-                found[name] = draw.uniform(-1.0, 1.0, size=shape) / np.sqrt(inputs)
+                blocks[name] = draw.uniform(-1.0, 1.0, size=shape) / np.sqrt(inputs)
             else:
-                found[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
-        return found
+                blocks[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
+        return blocks
 
     @cached_property
     def fixed_places(self) -> np.ndarray:

@@ -46,8 +46,8 @@ def transformer_pass(
 
     The room is for arrays, which the next pass of the same model may use again; `keys` are those of the dropout of each part.
     """
-    if (found := broken(params)) is not None:
-        return found
+    if (not_finite := broken(params)) is not None:
+        return not_finite
     tokens, count, total = on.by_sequence, on.tokens.shape[1], 0.0
     work = _Pass(model, params, room, keys, count)
     for first in range(0, count, work.block):
@@ -87,13 +87,13 @@ def _attention(model: Transformer) -> int:
 
 def kept_entries(model: Transformer, keys: np.ndarray, sequences: int) -> tuple[np.ndarray, ...]:
     """Which entries survive dropout, for each part that is added to the stream (sequences, rows, width)."""
-    found = []
+    masks = []
     for number, part in enumerate(keys):
         rows = sequences * len(model.rows(1 + number // model.parts))
         numbers = np.empty((rows, model.width), np.uint16)
         draw_numbers(part, 0, model.width, numbers)
-        found.append((numbers >= model.threshold).reshape(sequences, -1, model.width))
-    return tuple(found)
+        masks.append((numbers >= model.threshold).reshape(sequences, -1, model.width))
+    return tuple(masks)
 
 
 class _Pass:
@@ -203,10 +203,10 @@ class _Pass:
 
     def gradients(self) -> Blocks:
         """Of the sum of the losses so far, by block."""
-        found = {name: np.zeros(block.shape) for name, block in self.params.items()} | self.d_rows
+        gradients = {name: np.zeros(block.shape) for name, block in self.params.items()} | self.d_rows
         for part in (*self.heads, *self.after, *([self.pairs] if self.pairs else []), self.out):
-            part.gradient(found)
-        return found
+            part.gradient(gradients)
+        return gradients
 
 
 class TransformerLoss(LaggedLoss):
@@ -264,7 +264,7 @@ class TransformerLoss(LaggedLoss):
         if keys is None:
             return batch
         kept = kept_entries(self.model, keys, self.batch or self.sequences)
-        return {**(self.all.arrays() if batch is None else batch), "kept": kept}
+        return {**(self.arrays(self.all) if batch is None else batch), "kept": kept}
 
     def _keys(self, step: int) -> np.ndarray | None:
         """Keys of the dropout, one for each part of the stream."""
