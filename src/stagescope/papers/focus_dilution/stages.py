@@ -565,19 +565,27 @@ def _openings(events: Times, ladder: Sequence[Stay]) -> list[Stage]:
 
 
 def _total_focuses(cycles: Sequence[TokenCycle]) -> Iterator[Stage]:
-    """One stage for each token and turn: from where the first row focuses on it totally to where the last one looks on_others."""
-    groups: dict[tuple[int, int], list[TokenCycle]] = {}
+    """One stage for each cycle on a token: from where the first row focuses on it totally to where the last one looks elsewhere.
+
+    Rows of one token are in one cycle where their focuses overlap in time.
+    """
+    groups: list[list[TokenCycle]] = []
     for cycle in cycles:
-        groups.setdefault((cycle.token, cycle.turn), []).append(cycle)
-    for number, ((token, _), rows) in enumerate(groups.items(), start=1):
+        of_token = (group for group in reversed(groups) if group[0].token == cycle.token)
+        latest = next(of_token, None)
+        if latest is None or all(other.end is not None and other.end < cycle.up for other in latest):
+            groups.append([cycle])
+        else:
+            latest.append(cycle)
+    for rows in groups:
         rows.sort(key=lambda cycle: cycle.row)
-        names, ends = [str(cycle.row) for cycle in rows], [cycle.end for cycle in rows]
-        facts: dict[str, Any] = {"cycle": number, "token": token, "rows": [cycle.row for cycle in rows]}
+        token, names, ends = rows[0].token, [str(cycle.row) for cycle in rows], [cycle.end for cycle in rows]
+        facts: dict[str, Any] = {"token": token, "rows": [cycle.row for cycle in rows]}
         kinds = ("up", "peak", "height", "down", "half", "back")
         facts |= {kind: dict(zip(names, (getattr(cycle, kind) for cycle in rows), strict=True)) for kind in kinds}
         tops = _listed([f"{cycle.height:.3f}" + ("" if cycle.peak is None else f" at {cycle.peak:.4g}") for cycle in rows])
         halves = _listed(["not yet" if cycle.half is None else f"{cycle.half:.4g}" for cycle in rows])
-        what = f"cycle {number}, on token {token}: row{'s' if len(rows) > 1 else ''} {_listed(names)}"
+        what = f"cycle on token {token}: row{'s' if len(rows) > 1 else ''} {_listed(names)}"
         sentence = f"{what}; most attention {tops}; less than half of it from {halves}"
         stop = None if None in ends else max(end or 0.0 for end in ends)
         yield Stage("total focus", min(cycle.up for cycle in rows), stop, sentence, f"token {token}", facts)

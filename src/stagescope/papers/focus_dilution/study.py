@@ -65,14 +65,34 @@ class FocusDilutionOptions(Options):
         return tuple(value if place in elements else value * share for place, value in enumerate(listed))
 
 
+_MODEL = {"persistence": 0.8, "scale": 1.0, "width": 256, "init_scale": 1 / 256}
+_CHAIN = {"pi": (0.75, 0.19, 0.05, 0.01), **_MODEL}
+_ADAM = {
+    "form": "sampled",
+    "sequences": 100_000,
+    "length": 19,
+    "start": "uniform",
+    "optimizer": "adam",
+    "lr": 1.5e-4,
+    "steps": 3000,
+}
 PRESETS: dict[str, dict[str, Any]] = {
     "ref": {},
-    "paper": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 6000.0},
+    "published": {**_CHAIN, **_ADAM},
+    "published-halving": {"pi": (8 / 15, 4 / 15, 2 / 15, 1 / 15), **_MODEL, **_ADAM},
+    "published-flow": {**_CHAIN, "until": 1500.0},
+    "flow-skewed": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 6000.0},
     "near-symmetric": {"pi": (0.4, 0.22, 0.2, 0.18), "persistence": 0.6, "until": 3000.0},
     "zipf": {"pi": (0.4081, 0.2041, 0.1361, 0.102, 0.0816, 0.0681), "persistence": 0.5, "until": 1500.0},
     "delta": {"pi0": 0.55, "tokens": 4, "delta": 0.02, "persistence": 0.6, "until": 1500.0},
     "stall": {"pi0": 0.4, "tokens": 4, "delta": 0.0, "persistence": 0.3, "until": 4000.0},
     "sampled": {"form": "sampled", "sequences": 8192, "length": 256, "optimizer": "gd", "lr": 0.1, "steps": 3000},
+}
+PRESET_NOTES = {
+    "published": "the experiment of section 4 and appendix E; ours: 3000 steps of all sequences, Adam's default betas and eps",
+    "published-halving": "the same with the law of appendix E.1, pi_k ~ 2^-k, which differs from that of section 4.1",
+    "published-flow": "the same chain and start by gradient flow on infinitely long contexts, of which the theorems speak",
+    "flow-skewed": "ours: the published pi with persistence .5, width 8 and scale 1/sqrt(8), by flow from 1e-3",
 }
 FAMILY = ("pi0", "tokens", "delta", "shape")
 
@@ -140,6 +160,7 @@ STUDY = Study(
     title="Focus and dilution: embeddings condense, attention focuses on the frequent token, then dilutes",
     options=FocusDilutionOptions,
     presets=PRESETS,
+    preset_notes=PRESET_NOTES,
     setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(
@@ -148,7 +169,7 @@ STUDY = Study(
     ),
     tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
     figures=lambda: parts.FIGURES,
-    ledger=("ref", "paper", "near-symmetric", "zipf", "delta", "stall"),
+    ledger=("ref", "flow-skewed", "near-symmetric", "zipf", "delta", "stall"),
     numbers=lambda run: parts.run_numbers(run),
     sweeps={
         "focus-defocus": NamedSweep(
