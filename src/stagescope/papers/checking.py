@@ -111,6 +111,7 @@ def _check_study(study: Study) -> None:
             views=Callable,
             cost=Cost,
             path=OPTIONAL,
+            descent=OPTIONAL,
             rung=OPTIONAL,
         )
     for name, sweep in study.sweeps.items():

@@ -95,6 +95,13 @@ class Limits:
     types: int = 4096  # of the bigram flow: a matrix between them has 128 MiB
     stretches: int = 100  # overlapping windows are not independent: standard errors are those of means over so many stretches
 
+    # Under Adam and other steps. Half-widths of predicted times were set on 12 chains (validation/focus_dilution_adam.py from
+    # seed 1000), so that they hold nine of ten events.
+    columns: int = 4  # columns of queries and keys that carry later cycles: at most one per head direction of four tokens
+    one_direction: float = 0.3  # sv_2/sv_1 of G up to which one embedding direction condenses alone: 14 of 15 sampled chains
+    head_times: tuple[tuple[str, float], ...] = (("E", 0.05), ("up", 0.02), ("focus", 0.1), ("dilution", 0.05), ("return", 0.05))
+    later_times: float = 0.1  # the same after the second head direction opens
+
     # A watched transformer.
     condensed: float = 0.5  # the embedding has condensed where its rank is this share of that at the start
 

@@ -45,11 +45,16 @@ class FocusDilutionOptions(Options):
     start: Literal["stationary", "uniform"] = Field("stationary", description="law of a finite context's first token")
     sequences: int = Field(8192, ge=1, description="contexts drawn, once (--form sampled)")
     batch: int | None = Field(None, ge=1, description="contexts a step sees, drawn anew; default: 128 for sgd, else all")
-    optimizer: Literal["flow", "gd", "heavy-ball", "sgd", "adam"] = Field("flow", description="gradient flow, or steps")
+    optimizer: Literal["flow", "gd", "heavy-ball", "sgd", "adam", "rmsprop", "sign"] = Field(
+        "flow", description="gradient flow, or steps; rmsprop and sign are adam with --beta1 0, and without any memory or eps"
+    )
     until: motion.Until = 800.0
     steps: motion.Steps = 8000
     lr: motion.StepSize = 0.1
     momentum: motion.Momentum = 0.9
+    eps: motion.Eps = 1e-8
+    beta1: motion.Beta1 = 0.9
+    beta2: motion.Beta2 = 0.999
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
     record: Literal["uniform"] = Field("uniform", description="spacing of the recorded frames")
@@ -152,6 +157,7 @@ _READING = {
     "explain": lambda reading: parts.explain_run(reading),
     "path": lambda loss, start, until, seen: parts.token_path(loss, start, until, seen),
     "flow": lambda: parts.TOKEN_FLOW,
+    "descent": lambda loss, start, descent: parts.head_prediction(loss, start, descent),
     "rung": lambda family, label, value: parts.token_rung(family, label, value),
 }
 STUDY = Study(
