@@ -145,8 +145,11 @@ class TokenCurves:
 
     @cached_property
     def key_values(self) -> np.ndarray:
-        """Singular values of WQ WK^T (frames, .)."""
-        return np.linalg.svd(self.params["WQ"] @ np.swapaxes(self.params["WK"], 1, 2), compute_uv=False)
+        """Singular values of WQ WK^T (frames, .); of its small factors where there are few columns."""
+        q, k = self.params["WQ"], self.params["WK"]
+        if q.shape[2] < q.shape[1] and np.isfinite(q).all() and np.isfinite(k).all():
+            q, k = triangle(q), triangle(k)
+        return np.linalg.svd(q @ np.swapaxes(k, 1, 2), compute_uv=False)
 
     @cached_property
     def entropy(self) -> np.ndarray:

@@ -239,17 +239,19 @@ class Draws:
         batches: each step sees a batch, so the curves themselves are noisy.
         apart: records nearer than this in time see steps that remember each other.
         sample: 95 % half-widths by event, from runs on other samples of the same size; empty where nothing is drawn.
+        companions: what these runs are, in words.
     """
 
     batches: bool = False
     apart: float = 0.0
     sample: Mapping[str, float] = field(default_factory=dict)
+    companions: str = ""
 
     @property
     def how(self) -> str:
         parts = ["the spacing of records"]
         parts += ["the noise of batches in this run"] if self.batches else []
-        parts += ["flows on other samples of pairs"] if self.sample else []
+        parts += [self.companions] if self.companions else []
         return "interval from " + " and ".join(parts)
 
 
