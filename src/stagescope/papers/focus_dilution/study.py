@@ -45,11 +45,16 @@ class FocusDilutionOptions(Options):
     start: Literal["stationary", "uniform"] = Field("stationary", description="law of a finite context's first token")
     sequences: int = Field(8192, ge=1, description="contexts drawn, once (--form sampled)")
     batch: int | None = Field(None, ge=1, description="contexts a step sees, drawn anew; default: 128 for sgd, else all")
-    optimizer: Literal["flow", "gd", "heavy-ball", "sgd", "adam"] = Field("flow", description="gradient flow, or steps")
+    optimizer: Literal["flow", "gd", "heavy-ball", "sgd", "adam", "rmsprop", "sign"] = Field(
+        "flow", description="gradient flow, or steps; rmsprop and sign are adam with --beta1 0, and without any memory or eps"
+    )
     until: motion.Until = 800.0
     steps: motion.Steps = 8000
     lr: motion.StepSize = 0.1
     momentum: motion.Momentum = 0.9
+    eps: motion.Eps = 1e-8
+    beta1: motion.Beta1 = 0.9
+    beta2: motion.Beta2 = 0.999
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
     record: Literal["uniform"] = Field("uniform", description="spacing of the recorded frames")
@@ -65,14 +70,34 @@ class FocusDilutionOptions(Options):
         return tuple(value if place in elements else value * share for place, value in enumerate(listed))
 
 
+_MODEL = {"persistence": 0.8, "scale": 1.0, "width": 256, "init_scale": 1 / 256}
+_CHAIN = {"pi": (0.75, 0.19, 0.05, 0.01), **_MODEL}
+_ADAM = {
+    "form": "sampled",
+    "sequences": 100_000,
+    "length": 19,
+    "start": "uniform",
+    "optimizer": "adam",
+    "lr": 1.5e-4,
+    "steps": 3000,
+}
 PRESETS: dict[str, dict[str, Any]] = {
     "ref": {},
-    "paper": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 6000.0},
+    "published": {**_CHAIN, **_ADAM},
+    "published-halving": {"pi": (8 / 15, 4 / 15, 2 / 15, 1 / 15), **_MODEL, **_ADAM},
+    "published-flow": {**_CHAIN, "until": 1500.0},
+    "flow-skewed": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 6000.0},
     "near-symmetric": {"pi": (0.4, 0.22, 0.2, 0.18), "persistence": 0.6, "until": 3000.0},
     "zipf": {"pi": (0.4081, 0.2041, 0.1361, 0.102, 0.0816, 0.0681), "persistence": 0.5, "until": 1500.0},
     "delta": {"pi0": 0.55, "tokens": 4, "delta": 0.02, "persistence": 0.6, "until": 1500.0},
     "stall": {"pi0": 0.4, "tokens": 4, "delta": 0.0, "persistence": 0.3, "until": 4000.0},
     "sampled": {"form": "sampled", "sequences": 8192, "length": 256, "optimizer": "gd", "lr": 0.1, "steps": 3000},
+}
+PRESET_NOTES = {
+    "published": "the experiment of section 4 and appendix E; ours: 3000 steps of all sequences, Adam's default betas and eps",
+    "published-halving": "the same with the law of appendix E.1, pi_k ~ 2^-k, which differs from that of section 4.1",
+    "published-flow": "the same chain and start by gradient flow on infinitely long contexts, of which the theorems speak",
+    "flow-skewed": "ours: the published pi with persistence .5, width 8 and scale 1/sqrt(8), by flow from 1e-3",
 }
 FAMILY = ("pi0", "tokens", "delta", "shape")
 
@@ -132,6 +157,7 @@ _READING = {
     "explain": lambda reading: parts.explain_run(reading),
     "path": lambda loss, start, until, seen: parts.token_path(loss, start, until, seen),
     "flow": lambda: parts.TOKEN_FLOW,
+    "descent": lambda loss, start, descent: parts.head_prediction(loss, start, descent),
     "rung": lambda family, label, value: parts.token_rung(family, label, value),
 }
 STUDY = Study(
@@ -140,6 +166,7 @@ STUDY = Study(
     title="Focus and dilution: embeddings condense, attention focuses on the frequent token, then dilutes",
     options=FocusDilutionOptions,
     presets=PRESETS,
+    preset_notes=PRESET_NOTES,
     setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(
@@ -148,7 +175,7 @@ STUDY = Study(
     ),
     tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
     figures=lambda: parts.FIGURES,
-    ledger=("ref", "paper", "near-symmetric", "zipf", "delta", "stall"),
+    ledger=("ref", "flow-skewed", "near-symmetric", "zipf", "delta", "stall"),
     numbers=lambda run: parts.run_numbers(run),
     sweeps={
         "focus-defocus": NamedSweep(
