@@ -65,6 +65,9 @@ class Limits:
     deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
     doublings: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these, `mark` multiplied: four sizes give limit and error
 
+    # Attention this near to the saturated end: rates inside the rank-one model are of the order of its square times E^2, 1e-5.
+    saturated: float = 1e-4
+
     # Searches.
     tolerances: tuple[float, float] = (1e-6, 1e-10)  # of the flow of a small model towards its critical point
     steps: int = 3000  # of that flow; a leg of the path, with tighter tolerances, is given up after twice as many
