@@ -9,8 +9,9 @@ reference seeds, widened at both ends by its width and by the spacing of frames.
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import stagescope as ss
 from stagescope.papers.published import published
@@ -52,7 +53,7 @@ def rows(seed: int) -> Iterator[Row]:
             )
 
 
-def _of_rows(facts: dict, kind: str) -> dict[str, float]:
+def _of_rows(facts: Mapping[str, Any], kind: str) -> dict[str, float]:
     """A fact of each row of a cycle, by the name of the event half1, half2on1 and so on."""
     where = "" if facts["token"] == 0 else f"on{facts['token']}"
     return {f"half{row}{where}": value for row, value in facts[kind].items()}

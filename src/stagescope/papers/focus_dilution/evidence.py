@@ -177,7 +177,7 @@ def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
 
 
 def redistributing(evidence: Evidence) -> Regime:
-    """A visit of (1,0) from a start whose square, what it adds to embeddings at second order, is below the least D that is read."""
+    """A visit of (1,0) from a start whose square, its part in embeddings at second order, is below the least D that is read."""
     size = evidence.start_size
     why = f"embeddings start at {size:.2g} of their size on the plateau, whose square is above {LIMITS.mark:g}"
     return narrowed(visited(1, 0)(evidence), (size**2 <= LIMITS.mark, why))
