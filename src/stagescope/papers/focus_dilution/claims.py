@@ -9,6 +9,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, not_applicable, undecided
 from stagescope.landscape.saddle_path import plain_time
+from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS
 from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
 from stagescope.papers.focus_dilution.companion_options import another_flow
@@ -365,4 +366,5 @@ CLAIMS = (
         kind="prediction",
     ),
     *PATH_CLAIMS,
+    *ADAM_CLAIMS,
 )
