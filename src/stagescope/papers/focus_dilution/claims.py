@@ -21,6 +21,7 @@ from stagescope.claims.comparison import (
 from stagescope.fields.softmax import softmax
 from stagescope.landscape.linearise import Rise, last_rise
 from stagescope.landscape.saddle_path import plain_time
+from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS
 from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
 from stagescope.papers.focus_dilution.companion_options import another_flow
@@ -533,4 +534,5 @@ CLAIMS = (
         kind="prediction",
     ),
     *PATH_CLAIMS,
+    *ADAM_CLAIMS,
 )

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from stagescope.papers.focus_dilution.stages import Stay, onset, openings_of, st
 from stagescope.papers.rebuild import last_motion
 from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.spec import build
+
+if TYPE_CHECKING:
+    from stagescope.papers.focus_dilution.claims_adam import StepsEvidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,13 @@ class Evidence(BaseEvidence):
     def rate(self) -> float:
         """c, with its sign."""
         return self.curves.rate
+
+    @cached_property
+    def steps(self) -> "StepsEvidence":
+        """What claims about normalised steps read."""
+        from stagescope.papers.focus_dilution.claims_adam import StepsEvidence
+
+        return StepsEvidence(self)
 
     @cached_property
     def openings(self) -> dict[str, float | None]:

@@ -113,6 +113,23 @@ TAGS = {
             "FD:text-separability": "r = sigma_2/sigma_1 of E[h (y - 1/d)^T]: small r, one mode grows alone; large r, no stages",
         }.items()
     },
+    **{
+        tag: Tag("normalised steps", law)
+        for tag, law in {
+            "FDA:signs": "W0 condenses along al = sign(|v|_1 W0^T u + |u|_1 W1 v), G = -dL/dM at 0 along u v^T",
+            "FDA:rows": "W0(t) - W0(0) = 1 D^T: rows move alike, left vector 1/sqrt(d)",
+            "FDA:offset": "gamma_j - gamma_k = m sigma sqrt(2/pi) |g|_1 (pi_j - pi_k)/sqrt(|g|_1^2 |pi|^2 + |g|^2) in the mean",
+            "FDA:blind": "the first focus comes at the step at which it comes with P = 1 pi^T",
+            "FDA:total": "rows pass pi_0 + (1 - pi_0)/2; the head model names those that do not",
+            "FDA:head": "{WQ = x s^T, WK = y s^T, s in {-1,1}} is invariant, and one column predicts the first cycle",
+            "FDA:drag": "e_i = Q_i . sum_j S_ij K_j: e_0 > 0 > e_i at the focus, then the sum turns",
+            "FDA:freeze": "in saturated attention norms of rare rows stand still",
+            "FDA:stall": "L = pi_0 H(P_0) + (1 - pi_0) H(sum_(i>0) pi_i P_i / (1 - pi_0))",
+            "FDA:frozen": "below sigma_c, about eps^(1/2), no focus: the loss is H(pi)",
+            "FDA:path": "eps joins normalised steps (0) and gradient descent (infinity, lr/eps fixed)",
+            "FDA:cycles": "four columns predict E_k, Q_k and self-attention of later cycles",
+        }.items()
+    },
     "FD:watched-rank": Tag(f"{OURS}, watched", "effective rank of the token embedding falls to half, then rises by half"),
     "FD:watched-order": Tag(f"{OURS}, watched", "E1 < Q1 < E2: embedding, attention, embedding again"),
 }
