@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
+from stagescope.dynamics.descent import Adam, Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, Uniform
@@ -115,6 +116,37 @@ def equal_rare(rng: np.random.Generator) -> LazyChain:
     """One frequent token and equal rare ones."""
     d, first = int(rng.choice(VOCABULARIES)), float(rng.uniform(0.35, 0.7))
     return LazyChain(pi=asymmetric_law(first, d, (0.0,) * (d - 1), 0.0), persistence=float(rng.uniform(0.2, 0.6)))
+
+
+def separated(rng: np.random.Generator, least: float = 0.2) -> LazyChain:
+    """Each token is 2 to 4.5 times as frequent as the next."""
+    shares = np.cumprod(np.concatenate([[1.0], 1 / rng.uniform(2, 4.5, size=int(rng.choice((3, 4))) - 1)]))
+    return LazyChain(pi=tuple((shares / shares.sum()).tolist()), persistence=float(rng.uniform(least, 0.9)))
+
+
+def _separated(seed: int) -> Run:
+    """Four times as long as for E2: later directions open at lower rates."""
+    drawn = setting(seed, separated)
+    return drawn.run(min(LONGEST, 4 * drawn.until))
+
+
+def _separated_adam(seed: int) -> Run:
+    """The published optimiser on 64 units: start 1/64, steps of 6e-4, infinitely long contexts; diagonally dominant chains."""
+    chain = separated(np.random.default_rng(seed), 0.65)
+    model = TokenAttention(vocab=chain.vocab, width=64, scale=1.0)
+    how = Descent(optimizer=Adam(), lr=6e-4, steps=6000)
+    law = TokenPopulation(model=model, process=chain)
+    return evolve(law, model.init(seed, 1 / 64), how, record=Uniform(frames=FRAMES), seed=seed, progress=False)
+
+
+def _straight_rows(seed: int) -> Run:
+    """From halfway between E1 and Q1 on every row of attention goes straight to where it ended: none focuses and lets go."""
+    drawn = replace(setting(seed, separated), width=8, key_width=8)
+    run, law = drawn.run(min(LONGEST, 4 * drawn.until)), drawn.law()
+    curves = token_curves(run)
+    first = (_opened(curves.embedding_values, 0) + _opened(curves.score_values, 0)) // 2
+    share = ((run.time[first:] - run.time[first]) / max(run.time[-1] - run.time[first], 1e-9))[:, None, None]
+    return _steered(run, law, first, (1 - share) * curves.attention[first] + share * curves.attention[-1])
 
 
 def _lazy(seed: int) -> Run:
@@ -232,8 +264,16 @@ def _other_side(seed: int) -> Run:
 
 
 def _walk(seed: int) -> Run:
+    return _wandering(setting(seed, lazy_chain).run(), seed)
+
+
+def _separated_walk(seed: int) -> Run:
+    return _wandering(setting(seed, separated).run(), seed)
+
+
+def _wandering(run: Run, seed: int) -> Run:
     """Parameters that wander: random walks of every block from the start of a flow, as far as the flow's fastest block goes."""
-    run, rng, knots = setting(seed, lazy_chain).run(), np.random.default_rng([seed, 2]), 60
+    rng, knots = np.random.default_rng([seed, 2]), 60
     at, params = np.linspace(0, 1, knots), {}
     share = run.time / run.time[-1]
     size = max(float(np.sqrt(np.mean((run.params[name][-1] - run.params[name][0]) ** 2))) for name in run.params)
@@ -416,6 +456,10 @@ MONOTONE = Inputs("monotone rows", "from E2 on each row goes straight to its end
 EXAGGERATED = Inputs("exaggerated motion", "embeddings move 1.5 times as far as attention drives them", _exaggerated)
 SWAPPED = Inputs("swapped direction", "what opens in W0 after Q1 is handed from token to token", _swapped)
 
+STRAIGHT = Inputs("straight rows", "from before Q1 on each row of attention goes straight to its end", _straight_rows)
+SEPARATED_WALK = Inputs(
+    "wandering, separated tokens", "random walks of all blocks, tokens of clearly different frequency", _separated_walk
+)
 PARTED = Inputs("parting rare tokens", "rare embeddings part at the saturated end, at a rate of .01 to .03", _parted)
 SATURATED_STRETCHED = Inputs(
     "stretched time at saturation",
@@ -462,6 +506,7 @@ NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
         "FD:sign": (OPPOSITE,),
         "FD:dilution": (HELD, WALK),
         "FD:stages": (EARLY, WALK),
+        "FD:token-cycles": (STRAIGHT, SEPARATED_WALK),
         "FD:recurrence": (MONOTONE,),
         "FD:eps-law": (OTHER_PERSISTENCE, STRETCHED),
         "FD:delta-law": (OFFSET,),

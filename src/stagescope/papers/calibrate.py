@@ -77,7 +77,8 @@ def calibrate(
     if workers > 1 and claims and not isinstance(claims, str):
         raise InputError('several workers need claims by name: claims="module:NAME"')
     found, own = study_named(study), own_claims(claims)
-    refuse_taken((claim for claim in own if claim not in found.claims()), found.claims())
+    paper_claims = (*found.claims(), *with_nulls(found))
+    refuse_taken((claim for claim in own if claim not in paper_claims), found.claims())
     judged = own or with_nulls(found)
     digest = claims_digest(claims) if own and keep is not None else None
     drawn = [(inputs.name, role, tags) for inputs, role, tags in families(found, judged)]

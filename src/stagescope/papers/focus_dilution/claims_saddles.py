@@ -329,7 +329,7 @@ def _slope(x: np.ndarray, y: np.ndarray, degree: int) -> float:
 
 
 def _from_origin(evidence: Evidence) -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """mu t, x and exp(Jt) x(0), J that of the origin, of the frames up to the one in which |exp(Jt) x(0)| passes .1.
+    """mu t, x and exp(Jt) x(0), J that of the origin, of some frames up to the one in which |exp(Jt) x(0)| passes .1.
 
     J = mu0 (l w^T) between W0 and W1: p = l^T W0 and q = W1 w move as p' = mu0 q, q' = mu0 p, and nothing else does.
     """
@@ -337,14 +337,17 @@ def _from_origin(evidence: Evidence) -> tuple[np.ndarray, dict[str, np.ndarray],
     folds = family.condensation_rate(evidence.pi) * (evidence.time - evidence.time[0])
     folds = folds[folds < 300]  # cosh of more overflows
     p, q = left @ params["W0"][0], params["W1"][0] @ right
-    even, odd = np.cosh(folds)[:, None] - 1, np.sinh(folds)[:, None]
-    linear = {name: np.repeat(block[:1], len(folds), axis=0) for name, block in params.items()}
-    linear["W0"] += left[:, None] * (even * p + odd * q)[:, None, :]
-    linear["W1"] += (even * q + odd * p)[:, :, None] * right
-    beyond = np.flatnonzero(_norms(linear) > LIMITS.level)
-    near = slice(int(beyond[0]) if beyond.size else len(folds))
-    params, linear = ({name: block[near] for name, block in frames.items()} for frames in (params, linear))
-    return folds[near], params, linear
+    even, odd = np.cosh(folds)[:, None], np.sinh(folds)[:, None]
+    moved = even * p + odd * q, even * q + odd * p
+    still = sum(float(np.sum(block[0] ** 2)) for block in params.values()) - p @ p - q @ q
+    near = still + sum(np.sum(part**2, axis=1) for part in moved) <= LIMITS.level**2
+    count = len(folds) if near.all() else int(np.argmin(near))
+    few = np.unique(np.searchsorted(folds[:count], np.linspace(0, folds[count - 1], 4 * LIMITS.samples))) if count else []
+    few = np.asarray(few, dtype=int)
+    linear = {name: np.repeat(block[:1], len(few), axis=0) for name, block in params.items()}
+    linear["W0"] += left[:, None] * (moved[0][few] - p)[:, None, :]
+    linear["W1"] += (moved[1][few] - q)[:, :, None] * right
+    return folds[few], {name: block[few] for name, block in params.items()}, linear
 
 
 def _norms(frames: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -360,8 +363,6 @@ def _linear_bound(evidence: Evidence) -> Comparison:
     folds, params, linear = _from_origin(evidence)
     if len(folds) < 2:
         return undecided(f"the start is not below {LIMITS.level}", "-", "at most")
-    few = np.unique(np.searchsorted(folds, np.linspace(0, folds[-1], 4 * LIMITS.samples)))
-    folds, (params, linear) = folds[few], ({name: block[few] for name, block in frames.items()} for frames in (params, linear))
     mu, (left, right) = family.condensation_rate(evidence.pi), family.condensation_directions(evidence.pi)
     grads = [evidence.law.grad({name: block[frame] for name, block in params.items()}) for frame in range(len(folds))]
     beyond = {name: -np.array([grad[name] for grad in grads]) for name in params}  # F - J x

@@ -61,6 +61,7 @@ class Limits:
     clear_dilution: float = 0.5  # a row clearly dilutes, or not, if second order moves it at least half as fast as the fastest
     events: int = 3  # E1 and Q1 come on every chain: a sequence is of three events at least
     almost_equal: float = 0.3  # rare tokens are almost equal if none is further from their mean than this share of it
+    separated: float = 2.0  # tokens have their cycles one after another where each is so many times as frequent as the next
     linear_delta: float = 0.2  # the rate at the least delta is this near to kappa delta; beyond it no limit is taken
     deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
     doublings: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these, `mark` multiplied: four sizes give limit and error

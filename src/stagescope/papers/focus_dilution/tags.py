@@ -91,6 +91,9 @@ TAGS = {
     "FD:embedding-direction": Tag(OURS, "it opens along the singular vectors of B"),
     # The whole run.
     "FD:stages": Tag("section 3, figure 1", "condensation, focus, dilution, lifting; then the cycle repeats"),
+    "FD:token-cycles": Tag(
+        "hypothesis after figure 2", "once token 0 has converged, tokens 1, 2, ... have their cycles one after another"
+    ),
     "FD:recurrence": Tag("text after figure 2", "after E2 the cycle repeats: some row focuses on a token and dilutes again"),
     "FD:predicted-sequence": Tag(OURS, "beside a small model's path E' = N E: the start gives the sequence of events"),
     "FD:predicted-times": Tag(OURS, "and their times"),
