@@ -54,9 +54,9 @@ def rows(seed: int) -> Iterator[Row]:
 
 
 def _of_rows(facts: Mapping[str, Any], kind: str) -> dict[str, float]:
-    """A fact of each row of a cycle, by the name of the event half1, half2on1 and so on."""
+    """A fact of each row of a cycle, by the name of the event half1, on1half2 and so on."""
     where = "" if facts["token"] == 0 else f"on{facts['token']}"
-    return {f"half{row}{where}": value for row, value in facts[kind].items()}
+    return {f"{where}half{row}": value for row, value in facts[kind].items()}
 
 
 def main(words: Sequence[str] = ()) -> bool:

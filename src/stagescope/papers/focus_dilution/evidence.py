@@ -154,11 +154,6 @@ class Evidence(BaseEvidence):
         return str(last_motion(self.run.spec).get("optimizer", {}).get("type", "forked")).rpartition("/")[2]
 
 
-def small_start(evidence: Evidence, *more: Condition, holds: str = "small start") -> Regime:
-    """Any motion of all blocks at one rate from a small start."""
-    return regime_of(evidence.equal_rates, *evidence.small, *more, holds=holds)
-
-
 def small_flow(evidence: Evidence, *more: Condition, holds: str = "flow from a small start") -> Regime:
     """A flow from a small start under more conditions; what the theory of flows says does not apply to Adam and its like."""
     if evidence.normalised:
