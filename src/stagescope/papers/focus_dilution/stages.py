@@ -690,7 +690,8 @@ def detect(
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
     least = max(LIMITS.gain, LIMITS.solver_errors * tolerance)
-    window = (np.inf if first is None else first, end if second is None else second)
+    # From a large start attention may open before embeddings have grown threefold.
+    window = (min((at for at in (first, times["Q1"]) if at is not None), default=np.inf), end if second is None else second)
     rows = row_cycles(curves, window, least, draws.batches, sign)
     for cycle in rows:
         own = zip(FIRST_CYCLE, (cycle.up, cycle.focus, cycle.half, cycle.complete), strict=True)
