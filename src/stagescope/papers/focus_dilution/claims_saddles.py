@@ -617,7 +617,7 @@ SADDLE_CLAIMS = (
     _prediction(
         "FD:displacement",
         "Embeddings redistribute in proportion to attention: D = 1.5 eta/dgamma for equal rare tokens",
-        visited(1, 0),
+        redistributing,
         _displacement,
         "E1",
         "Q1",
