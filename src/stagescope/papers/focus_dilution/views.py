@@ -217,7 +217,7 @@ def explain_run(reading: FocusDilutionReading) -> Explained:
     stages, clock = reading.told_stages, reading.run.clock
 
     def words(stage: Stage) -> str:
-        return " ".join([_said(stage, frequent), *_total_focuses(stages, stage, clock)])
+        return " ".join([_said(stage, frequent, clock), *_total_focuses(stages, stage, clock)])
 
     said = captions(stages, words, lambda *beside: _pause(reading, *beside))
     return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, said, GLOSSARY, "focus")
@@ -238,12 +238,12 @@ def _sentence(law: Any) -> str:
     return f"{layer} learns to predict the next token of a Markov chain on {chain.vocab} tokens, {repeat}. It sees {contexts}."
 
 
-def _said(stage: Stage, frequent: int) -> str:
+def _said(stage: Stage, frequent: int, clock: str) -> str:
     name, facts = stage.name, stage.facts
     if name == "condensation" and facts.get("E1") is None:
         return "Embeddings and outputs are still too small to matter; no embedding direction has opened."
     if name == "condensation":
-        lined = f"All embeddings line up along one direction, which is open at t = {facts['E1']:.4g} (E1)."
+        lined = f"All embeddings line up along one direction, which is open at {clock} = {facts['E1']:.4g} (E1)."
         return f"{lined} The model learns how frequent tokens are. Every query still looks at tokens by their frequency."
     if name in ("focus", "defocus") and facts.get("gains"):
         turn = "Attention turns to" if name == "focus" else "Attention turns away from"
@@ -251,8 +251,11 @@ def _said(stage: Stage, frequent: int) -> str:
         return f"{turn} token {frequent}, the most frequent one: in this direction attention grows fastest. At the peak: {rows}."
     if name == "dilution" and facts.get("norm_dips"):
         dips = [float(dip) for dip in facts["norm_dips"].values()]
-        near = f"their embeddings pass near zero (down to {100 * min(dips):.2g} % of their length)"
-        why = f"{near}, where a query asks for nothing and attention is by frequency alone"
+        share = f"{100 * min(dips):.2g} % of their length"
+        why = f"their embeddings shrink to {share} and their queries turn away"
+        if min(dips) < LIMITS.level:
+            near = f"their embeddings pass near zero (down to {share})"
+            why = f"{near}, where a query asks for nothing and attention is by frequency alone"
         many = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
         return f"Rare tokens lose their attention on token {frequent} again: {why}. {many}."
     if name == "lifting" or name.startswith("cycle"):
