@@ -77,7 +77,8 @@ def calibrate(
     if workers > 1 and claims and not isinstance(claims, str):
         raise InputError('several workers need claims by name: claims="module:NAME"')
     of_study, own = study_named(study), own_claims(claims)
-    refuse_taken((claim for claim in own if claim not in of_study.claims()), of_study.claims())
+    paper_claims = (*of_study.claims(), *with_nulls(of_study))
+    refuse_taken((claim for claim in own if claim not in paper_claims), of_study.claims())
     judged = own or with_nulls(of_study)
     digest = claims_digest(claims) if own and keep is not None else None
     drawn = [(inputs.name, role, tags) for inputs, role, tags in families(of_study, judged)]

@@ -2,6 +2,7 @@ from .claims import CLAIMS as CLAIMS
 from .continuation import stall_line as stall_line
 from .continuation import token_rung as token_rung
 from .figures import FIGURES as FIGURES
+from .head_prediction import head_prediction as head_prediction
 from .reading import FocusDilutionReading as FocusDilutionReading
 from .reading import run_numbers as run_numbers
 from .saddle_path import TOKEN_FLOW as TOKEN_FLOW

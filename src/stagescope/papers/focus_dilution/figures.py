@@ -29,7 +29,7 @@ from stagescope.views.figure import Figure, Numbers, rounded
 # they agree up to the spread over seeds. The differences stand beside them.
 
 REFERENCE = published("stagescope.papers.focus_dilution")
-PRESETS = ("ref", "paper")
+PRESETS = ("ref", "flow-skewed")
 Panel = Callable[[str, TokenCurves, Stages], Numbers]
 
 
