@@ -400,7 +400,9 @@ def _long(evidence: Evidence) -> Condition:
 def _stall(evidence: Evidence) -> Comparison:
     end, second = evidence.end, evidence.second
     shown = "not reached" if second is None else f"{second:.4g}"
-    return Comparison("not reached", shown, "exact", second is None, f"E2 {shown} by {evidence.run.clock} = {end:.4g}")
+    found = family_of(evidence)
+    reason = f"E2 {shown} by {evidence.run.clock} = {end:.4g}" + (f"; {found.member}" if found is not None else "")
+    return Comparison("not reached", shown, "exact", second is None, reason)
 
 
 # Focus and dilution: where flows stay at the symmetric point of equal rare tokens, and where they leave it.
