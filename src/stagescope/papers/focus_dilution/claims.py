@@ -148,7 +148,7 @@ class Asymmetry:
 
     @cached_property
     def symmetric(self) -> SmallPoint:
-        """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric."""
+        """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric [FD:degenerate]."""
         loss = self.at(0.0)
         return small_point(loss, condensed_start(loss, 1.0), 1, 1)
 
