@@ -130,7 +130,7 @@ def _recurrence(evidence: Evidence) -> Comparison:
     if evidence.second is None:
         return undecided("E2 was not reached", 1.0, "at least", unit)
     again = sorted(set().union(*(_repeated(evidence, token) for token in range(len(curves.pi)))))
-    end, over = float(curves.time[-1]), _learned(evidence)
+    end, over = float(curves.time[-1]), _gained(evidence) >= 1 - LIMITS.negligible
     verb = "focus and dilute" if len(again) > 1 else "focuses and dilutes"
     reason = f"{_named(again) if again else 'no row'} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
     holds = True if again else False if over else None
@@ -155,25 +155,27 @@ def _focus_on(evidence: Evidence, token: int, rows: np.ndarray) -> tuple[int, fl
 def _token_cycles(evidence: Evidence) -> Comparison:
     """For each token but the most frequent and the rarest: some rarer row focuses on it and lets go, later for rarer tokens."""
     order, unit = np.argsort(-evidence.pi, kind="stable"), "tokens"
-    found = {token: _focus_on(evidence, token, order[place + 2 :]) for place, token in enumerate(order[1:-1].tolist())}
-    cycles = {token: cycle for token, cycle in found.items() if cycle is not None}
+    by_token = {token: _focus_on(evidence, token, order[place + 2 :]) for place, token in enumerate(order[1:-1].tolist())}
+    cycles = {token: cycle for token, cycle in by_token.items() if cycle is not None}
     shown = [f"token {token} by row {row}, +{gain:.2f} at {when:.4g}" for token, (row, gain, when) in cycles.items()]
     reason = f"focus and dilution on {'; on '.join(shown)}" if shown else "no row focuses on a token but the most frequent"
-    missing = [str(token) for token in found if token not in cycles]
+    missing = [str(token) for token in by_token if token not in cycles]
     swapped = any(late[2] <= early[2] for early, late in pairwise(cycles.values()))
     reason += f"; not on {', '.join(missing)}" if missing else ""
     reason += "; not in the order of frequency" if swapped else ""
-    good = not missing and not swapped
-    holds = True if good else False if _learned(evidence) else None
-    reason += "; the loss still falls, so more may come" if holds is None else ""
-    return Comparison(float(len(found)), float(len(cycles)), "all, in order", holds, reason, unit=unit)
+    good, gained = not missing and not swapped, _gained(evidence)
+    learned = gained >= 1 - LIMITS.negligible
+    holds = True if good and gained >= LIMITS.learned_share else False if not good and learned else None
+    reason += "" if good or learned else "; the loss still falls, so more may come"
+    reason += "; the loss has not fallen, so nothing was learned in turn" if good and holds is None else ""
+    return Comparison(float(len(by_token)), float(len(cycles)), "all, in order", holds, reason, unit=unit)
 
 
-def _learned(evidence: Evidence) -> bool:
-    """Whether nothing is left to learn: the loss is at the entropy rate, relative to what the context can tell."""
+def _gained(evidence: Evidence) -> float:
+    """The share of what the context can tell that the loss has gained: 1 at the entropy rate, 0 without context."""
     chain, curves = evidence.law.process, evidence.curves
     final = evidence.law.value({name: block[-1] for name, block in curves.params.items()})
-    return final - chain.floor() <= LIMITS.negligible * (chain.unigram_loss() - chain.floor())
+    return (chain.unigram_loss() - final) / (chain.unigram_loss() - chain.floor())
 
 
 def _many_tokens(evidence: Evidence) -> Regime:
@@ -253,6 +255,7 @@ CYCLE_CLAIMS = (
         "E1",
         "end",
         kind="pattern",
+        rules=2,
     ),
     claim(
         "FD:recurrence",
