@@ -165,6 +165,9 @@ def draw_curves(part: Any, numbers: Numbers) -> None:
     part.suptitle("D   Bands: stages I to IV, as in A", x=0.01, ha="left")
 
 
+NAMES = {"wikitext-2": "WikiText-2", "tinystories": "TinyStories"}
+
+
 def named(word: str) -> str:
     """A word as a label."""
     return "comma" if word == "," else word.replace("$", r"\$")
@@ -177,8 +180,9 @@ def figure_3(numbers: Numbers) -> Drawing:
         left, right = part.subplots(1, 2)
         for k, word in enumerate(panel["words"]):
             label = named(word)
-            left.plot(panel["step"], panel["attention"][k], color=COLORS[k], label=label)
-            right.plot(panel["step"], panel["norms"][k], color=COLORS[k], label=label)
+            style: Any = {"color": COLORS[k], "label": label, "ls": (0, (4, 2)) if k == 1 else "-"}  # the first two lie together
+            left.plot(panel["step"], panel["attention"][k], **style)
+            right.plot(panel["step"], panel["norms"][k], **style)
         last = panel["words"][-1]
         left.set(
             ylabel=f"attention of '{last}'", ylim=(-0.03, 1.03), title=f"{letter}1   attention of '{last}' over the sequence"
@@ -187,15 +191,15 @@ def figure_3(numbers: Numbers) -> Drawing:
         right.set_ylim(bottom=0)
         for axis in (left, right):
             axis.set(xlabel="step (Adam)", xlim=(0, panel["step"][-1]))
-        right.legend(ncols=2, loc="lower right")
-        names = {"wikitext-2": "WikiText-2", "tinystories": "TinyStories"}
+        left.legend(ncols=2, loc="upper left")
         sequence = ", ".join(named(word) for word in panel["words"])
-        part.suptitle(f"{letter}   {names[corpus]}: probe sequence [{sequence}]", x=0.01, ha="left")
+        part.suptitle(f"{letter}   {NAMES[corpus]}: probe sequence [{sequence}]", x=0.01, ha="left")
     draw_sample(parts[2], numbers["sample"])
+    missing = [NAMES[corpus] for corpus, itself in numbers["finds_itself"].items() if not itself]
+    ends = f"The last two phases, second dilution and self-attention, do not come on {' and '.join(missing)}." if missing else ""
     drawing.suptitle(
-        "Text: width, scale, start, optimiser and rate are the paper's; words in lower case, 1000 of them, windows of 64,\n"
-        f"loss at the last position, {numbers['steps']} steps on batches of {numbers['batch']} are ours"
-        " (the paper does not say). The later dilution does not come."
+        "Width, scale, start, optimiser and rate are the paper's. What it does not say is ours: words in lower case, 1000 of them,\n"
+        f"windows of 64, loss at the last position, {numbers['steps']} steps on batches of {numbers['batch']}. {ends}"
     )
     return drawing
 

@@ -130,16 +130,23 @@ def text_panel(run: runs.TextRun) -> Numbers:
     }
 
 
-def sample_panel(run: runs.TextRun, rows: int = 6) -> Numbers:
+SAMPLE_STEPS = (0, 100, 150, 200, 300, 500, 1500)
+
+
+def sample_panel(run: runs.TextRun) -> Numbers:
     """Self-attention of every word of the test sample, that on its own type, at some steps."""
     attention = probe_attention(run.sample_scores, tuple(range(len(run.sample))))
     same = np.array([[a == b for a in run.sample] for b in run.sample])
     itself = (attention * same).sum(axis=2)
-    frames = [int(np.argmin(np.abs(run.step - share * run.step[-1]))) for share in np.array([0, 0.07, 0.1, 0.14, 0.34, 1.0])]
-    chosen = sorted(dict.fromkeys(frames))[:rows]
+    chosen = sorted({int(np.argmin(np.abs(run.step - step))) for step in SAMPLE_STEPS})
     flat = same.sum(axis=1) / len(run.sample)
     shown = {str(int(run.step[frame])): rounded(itself[frame], 4) for frame in chosen}
     return {"words": list(run.sample), "flat": rounded(flat, 4), "itself": shown, "level": HIGHLIGHT}
+
+
+def finds_itself(run: runs.TextRun) -> bool:
+    """Whether the last word of the probe sequence looks mostly at itself in the end, as the paper's figure shows it."""
+    return bool(probe_attention(run.scores, tuple(range(len(run.words))))[-1, -1, -1] > 0.5)
 
 
 def figure_3(progress: Progress, quick: bool = False) -> Numbers:
@@ -148,6 +155,7 @@ def figure_3(progress: Progress, quick: bool = False) -> Numbers:
     return {
         **note(quick, f"quick version: {runs.QUICK_TEXT['steps']} steps on batches of {runs.QUICK_TEXT['batch']}"),
         "panels": {corpus: text_panel(run) for corpus, run in found.items()},
+        "finds_itself": {corpus: finds_itself(run) for corpus, run in found.items()},
         "sample": {"corpus": "tinystories", **sample_panel(found["tinystories"])},
         "steps": found["tinystories"].settings["steps"],
         "batch": found["tinystories"].settings["batch"],

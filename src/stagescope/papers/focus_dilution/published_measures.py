@@ -130,7 +130,9 @@ def mean_cosine(weights: np.ndarray) -> float:
 def probe_attention(scores: np.ndarray, sequence: tuple[int, ...]) -> np.ndarray:
     """Attention of every position of a sequence of tokens over all its positions (..., n, n), from Phi (..., d, d)."""
     at = np.array(sequence)
-    if not len(at) or at.min() < 0 or at.max() >= scores.shape[-1]:
+    if not len(at):
+        raise InputError("the probe sequence has no tokens; name at least one")
+    if at.min() < 0 or at.max() >= scores.shape[-1]:
         raise InputError(f"the sequence {sequence} names tokens that are not among 0 to {scores.shape[-1] - 1}")
     return softmax(scores[..., at[:, None], at])
 
