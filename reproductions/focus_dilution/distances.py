@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.papers.focus_dilution import TokenCurves, last_token_losses, position_entropies, token_curves
+from stagescope.papers.focus_dilution import TokenCurves, last_token_losses, position_entropies
 from stagescope.papers.published import Distance
 from stagescope.progress import Progress
 
@@ -48,7 +48,7 @@ def published_rows(progress: Progress, quick: bool) -> list[Distance]:
     seeds, made, noise = (SEEDS[:1] if quick else SEEDS), [], {}
     for seed in progress.each(seeds, "published run", "seeds"):
         changes: dict[str, Any] = {"steps": 1500, "frames": 500} if quick else {}
-        curves = token_curves(runs.published_run(seed=seed, **changes))
+        curves = runs.published_run(seed=seed, **changes)
         made.append(quantities(curves))
         noise = noise or sampling_errors(curves)
         del curves
@@ -122,7 +122,7 @@ ABOVE = 0.9
 def tried(name: str) -> dict[str, float | None]:
     """When all rare rows are above ABOVE, when they are at their peak, and when the first and last of them are below pi_0."""
     changes = TRIED[name]
-    curves = token_curves(runs.published_run(seed=0, steps=900, frames=451, **changes))
+    curves = runs.published_run(seed=0, steps=900, frames=451, **changes)
     rows, base = curves.on_frequent[:, 1:], curves.pi[0]
     peak = int(np.argmax(rows.min(axis=1)))
     below = [first(curves.time, row < base, peak) for row in rows.T]
@@ -202,14 +202,14 @@ def adam_rows() -> list[Distance]:
             )
         )
     for eps in FROZEN_EPS:
-        curves = runs.descended(runs.Descended(700, eps=eps, every=2))
+        curves = runs.descended(700, eps=eps)
         value = found["opens"][f"{0 if eps < 1e-10 else eps:g}"]
         ours = focus_times(curves)[0]
         rows.append(
             Distance("Frozen attention by eps", "total focus of row 1 at step", f"eps {eps:g}", value, ours, 0.15 * value, why)
         )
     for name, value in found["blind"].items():
-        curves = runs.descended(runs.Descended(300, every=1), chains()[name])
+        curves = runs.descended(300, chains()[name], every=1)
         ours = first(curves.time, curves.on_frequent[:, 1] > 0.9)
         rows.append(Distance("Blind to the transition matrix", "row 1 above .9 at step", name, value, ours, 5.0, why))
     return rows

@@ -196,10 +196,12 @@ def figure_3(numbers: Numbers) -> Drawing:
         part.suptitle(f"{letter}   {NAMES[corpus]}: probe sequence [{sequence}]", x=0.01, ha="left")
     draw_sample(parts[2], numbers["sample"])
     missing = [NAMES[corpus] for corpus, itself in numbers["finds_itself"].items() if not itself]
-    ends = f"The last two phases, second dilution and self-attention, do not come on {' and '.join(missing)}." if missing else ""
+    where = " and ".join(missing)
+    ends = f"The last two phases, second dilution and self-attention, do not come on {where}." if missing else ""
     drawing.suptitle(
-        "Width, scale, start, optimiser and rate are the paper's. What it does not say is ours: words in lower case, 1000 of them,\n"
-        f"windows of 64, loss at the last position, {numbers['steps']} steps on batches of {numbers['batch']}. {ends}"
+        "Width, scale, start, optimiser and rate are the paper's. What it does not say is ours: tokens (words in lower case,\n"
+        "on WikiText-2 sub-words; 1000 of them), windows of 64, loss at the last position,"
+        f" {numbers['steps']} steps on batches of {numbers['batch']}.\n{ends}"
     )
     return drawing
 

@@ -89,7 +89,7 @@ NEAR_TOLERANCE = {"embedding-rate", "embedding-direction", "linear-condensed"}
 
 
 @pytest.mark.predicts
-@pytest.mark.parametrize("preset", ["ref", pytest.param("paper", marks=pytest.mark.long)])
+@pytest.mark.parametrize("preset", ["ref", pytest.param("flow-skewed", marks=pytest.mark.long)])
 def test_every_claim_holds_on_the_papers_settings(preset):
     found = verdicts(ss.run_study("focus-dilution", preset))
     assert {found[name].verdict for name in LATE} == {"not applicable"}

@@ -1,6 +1,7 @@
 from .claims import CLAIMS as CLAIMS
 from .continuation import stall_line as stall_line
 from .continuation import token_rung as token_rung
+from .head_prediction import head_prediction as head_prediction
 from .observables import TokenCurves as TokenCurves
 from .observables import token_curves as token_curves
 from .published_measures import LastTokenLosses as LastTokenLosses

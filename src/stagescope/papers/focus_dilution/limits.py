@@ -18,6 +18,7 @@ class Limits:
 
     # Directions. Saturated singular values are of order 1, and so are embeddings relative to the longest.
     level: float = 0.1  # from here on a direction is open; what is outside, of size s, acts at rate s^2 and shows after .1 / s^2
+    start_multiple: float = 3.0  # a value of this multiple of the largest at the start is nine tenths new, by its square
     linear: float = 0.05  # up to this size, or relative distance from a point, the linear law holds: its square is a few 1e-3
     outside: float = 0.02  # up to a fifth of the level a direction lies outside the small model, which is not left
     growth: float = 10.0  # a rate is fitted over a rise by this factor; attention has begun to grow at this multiple of its start
@@ -26,6 +27,7 @@ class Limits:
     # Rows of attention.
     gain: float = 0.005  # a row has a focus when its attention on the frequent token gains more than this
     solver_errors: float = 5.0  # and more than this multiple of the solver's relative tolerance
+    total: float = 0.5  # a focus is total from half of what attention can gain, 1 - pi: of a token, from half of all attention
     turn: float = 0.03  # a rise or fall after E2 counts from here on; scores of this size move attention by less
     records: float = 3.3  # standard deviations that the highest of about a thousand noisy records stays below in the mean
     mark: float = 0.0005  # least redistribution D at which second order is read: a start of 1e-3 is gone, the next order small
@@ -63,6 +65,9 @@ class Limits:
     deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
     doublings: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these, `mark` multiplied: four sizes give limit and error
 
+    # Attention this near to the saturated end: rates inside the rank-one model are of the order of its square times E^2, 1e-5.
+    saturated: float = 1e-4
+
     # Searches.
     tolerances: tuple[float, float] = (1e-6, 1e-10)  # of the flow of a small model towards its critical point
     steps: int = 3000  # of that flow; a leg of the path, with tighter tolerances, is given up after twice as many
@@ -71,7 +76,7 @@ class Limits:
     difference: float = 1e-4  # step of differences of fourth order: their error is about 1e-12 of what they differentiate
 
     # Texts, chosen on TinyStories and WikiText-2, not on Tiny Shakespeare; `attention` also for a watched transformer.
-    noise: float = 3.0  # standard errors, one in 370; a singular value opens above this multiple of the largest at the start
+    noise: float = 3.0  # standard errors, one in 370
     median: int = 9  # frames of the running median
     openings: int = 5  # the first E_k and Q_k are events, later ones are not
     attention: float = 0.05  # least move of attention: a twentieth of all
@@ -92,6 +97,13 @@ class Limits:
     pairs: float = 1e11
     types: int = 4096  # of the bigram flow: a matrix between them has 128 MiB
     stretches: int = 100  # overlapping windows are not independent: standard errors are those of means over so many stretches
+
+    # Under Adam and other steps. Half-widths of predicted times were set on 12 chains (validation/focus_dilution_adam.py from
+    # seed 1000), so that they hold nine of ten events.
+    columns: int = 4  # columns of queries and keys that carry later cycles: at most one per head direction of four tokens
+    one_direction: float = 0.3  # sv_2/sv_1 of G up to which one embedding direction condenses alone: 14 of 15 sampled chains
+    head_times: tuple[tuple[str, float], ...] = (("E", 0.05), ("up", 0.02), ("focus", 0.1), ("dilution", 0.05), ("return", 0.05))
+    later_times: float = 0.1  # the same after the second head direction opens
 
     # A watched transformer.
     condensed: float = 0.5  # the embedding has condensed where its rank is this share of that at the start
