@@ -37,7 +37,7 @@ def at(curves: TokenCurves, step: float) -> int:
     return int(np.argmin(np.abs(curves.time - step)))
 
 
-def thinned(curves: TokenCurves, frames: int = 260) -> TokenCurves:
+def thinned(curves: TokenCurves, frames: int = 420) -> TokenCurves:
     """Some of the frames, equally spaced in the logarithm of time."""
     last = len(curves.time) - 1
     chosen = np.unique(np.rint(np.concatenate([[0], np.geomspace(1, last, frames)])).astype(int))

@@ -84,8 +84,12 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         lines.insert(1, tuple("-" * width for width in widths))
         padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
-        causes = dict.fromkeys(f"- {row.quantity}: {row.cause}" for row in rows if row.cause and row.verdict == "outside")
-        parts.append("\n".join([f"## {section}", "", *padded, *(["", *causes] if causes else [])]))
+        causes: dict[str, list[str]] = {}
+        for row in rows:
+            if row.cause and row.verdict == "outside" and row.quantity not in causes.setdefault(row.cause, []):
+                causes[row.cause].append(row.quantity)
+        below = [f"- {', '.join(names)}: {cause}" for cause, names in causes.items()]
+        parts.append("\n".join([f"## {section}", "", *padded, *(["", *below] if below else [])]))
     return "\n\n".join([f"{_within(distances)} numbers are within their tolerance.", *parts]) + "\n"
 
 

@@ -162,9 +162,12 @@ def test_no_setting_near_the_published_one_gives_the_steps_of_the_caption(small,
     monkeypatch.setattr(distances, "TRIED", {"as published": {"sequences": 4000}})
     distances.tried.cache_clear()
     rows = {row.quantity: row for row in distances.caption_rows(False)}
+    found = distances.tried("as published")
     distances.tried.cache_clear()
+    assert found["unscaled focus"] == found["focus"]  # its factor is 1
     assert rows["as published: focus"].ours < 200 < distances.CAPTION[0]
     assert {row.verdict for row in rows.values()} == {"outside"}
+    assert "none of these 1 settings" in rows["as published: focus"].cause
 
 
 def test_the_command_prints_the_table_and_writes_every_number(tmp_path, capsys, monkeypatch):
