@@ -117,8 +117,8 @@ TRIED: dict[str, dict[str, Any]] = {
     "pi (8,4,2,1)/15, scale 1/16": {"pi": (8 / 15, 4 / 15, 2 / 15, 1 / 15), "scale": 1 / 16},
     "pi (8,4,2,1)/15, lr 5.7e-5": {"pi": (8 / 15, 4 / 15, 2 / 15, 1 / 15), "lr": 5.7e-5},
 }
-"""Changes of the published setting, seed 0, 900 steps. The last four are ours, chosen after the others were seen. The paper states
-the rate 1.5e-4: another rate is no setting of its text."""
+"""Changes of the published setting, seed 0, 900 steps. The last four are ours, chosen after the others were seen. The rate that
+the paper states is 1.5e-4: another one is no setting of its text."""
 ABOVE = 0.9
 
 
