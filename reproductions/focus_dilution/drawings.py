@@ -192,13 +192,13 @@ def figure_3(numbers: Numbers) -> Drawing:
         right.set_ylim(bottom=0)
         for axis in (left, right):
             axis.set(xlabel="step (Adam)", xlim=(0, panel["step"][-1]))
-        left.legend(ncols=2, loc="upper left")
+        left.legend(ncols=2, loc="center right")
         sequence = ", ".join(named(word) for word in panel["words"])
         part.suptitle(f"{letter}   {NAMES[corpus]}: probe sequence [{sequence}]", x=0.01, ha="left")
     draw_sample(parts[2], numbers["sample"])
     missing = [NAMES[corpus] for corpus, itself in numbers["finds_itself"].items() if not itself]
     where = " and ".join(missing)
-    ends = f"The last two phases, second dilution and self-attention, do not come on {where}." if missing else ""
+    ends = f"The last word of the sequence does not come to look at itself, as published, on {where}." if missing else ""
     drawing.suptitle(
         "Width, scale, start, optimiser and rate are the paper's. What it does not say is ours: tokens (words in lower case,\n"
         "on WikiText-2 sub-words; 1000 of them), windows of 64, loss at the last position,"
@@ -318,7 +318,7 @@ def blind(numbers: Numbers) -> Drawing:
     left.legend(loc="lower left", title="focus is reached at", title_fontsize=8, alignment="left")
     right.legend(loc="upper right")
     law = " ".join(f"{p:g}".lstrip("0") for p in numbers["pi"])
-    drawing.suptitle(rf"Five chains with one law ($\pi$ = {law}): focus under Adam is blind to the transition matrix")
+    drawing.suptitle(rf"Chains with one law ($\pi$ = {law}): focus under Adam is blind to the transition matrix")
     return drawing
 
 
@@ -347,8 +347,9 @@ def frozen(numbers: Numbers) -> Drawing:
     axes[0].legend(loc="lower left", fontsize=7.5)
     axes[1].set(yscale="log", ylim=(1e-11, 3e-2), xlim=(0, 230), xlabel="step (Adam)", ylabel="rms of a gradient's entries")
     axes[1].set_title(r"Gradients of $W_Q$, $W_K$ begin below $\varepsilon$")
-    axes[0].set_xlim(0, 700)
-    axes[0].text(696, numbers["level"] + 0.01, "total focus", fontsize=8, color=DARK, ha="right")
+    last = numbers["panels"][0]["step"][-1]
+    axes[0].set_xlim(0, last)
+    axes[0].text(last - 4, numbers["level"] + 0.01, "total focus", fontsize=8, color=DARK, ha="right")
     if grid:
         draw_grid(axes[2], numbers)
     drawing.suptitle(r"Frozen attention in stage I is an effect of Adam's $\varepsilon$ (population loss of the published chain)")

@@ -20,7 +20,7 @@ QUICK = {"sequences": 10_000, "steps": 1500, "frames": 501}
 QUICK_NOTE = "quick version: 10,000 sequences, 1500 steps, fewer settings"
 FLOW_UNTIL = 200.0
 TEXTS = {"wikitext-2": "published-wikitext", "tinystories": "published-tinystories"}
-QUICK_TEXT = {"batch": 64, "steps": 400, "frames": 50, "watched": 256}
+QUICK_TEXT = {"batch": 64, "steps": 300, "frames": 50, "watched": 256}
 
 
 def published_run(quick: bool = False, seed: int = 0, **changes: Any) -> TokenCurves:
