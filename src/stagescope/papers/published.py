@@ -1,13 +1,20 @@
-"""Reference numbers of a paper: each stands once, in `reference.json` beside the paper, with its unit, tolerance and source."""
+"""Reference numbers of a paper, each once, in `reference.json` beside it; and how far numbers made again are from them."""
 
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache, partial
 from importlib import resources
+from itertools import groupby
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from stagescope.errors import StagescopeError
+from stagescope.runs.files import publish, store_errors
 
 _VALUE: Any = TypeAdapter(int | float | Annotated[list[Any] | dict[str, Any], Field(min_length=1)])
 
@@ -24,6 +31,86 @@ class Published:
     unit: str
     tolerance: Annotated[float, Field(ge=0)] | None
     source: Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A published or reference number of some `quantity`, and the same made again: `at` says where, such as a step or a row.
+
+    `ours` is None where it did not come. `tolerance` is absolute, None where the number is only shown. `cause` says why it is
+    further away, where that is known.
+    """
+
+    section: str
+    quantity: str
+    at: str
+    reference: float
+    ours: float | None
+    tolerance: float | None
+    cause: str = ""
+
+    @property
+    def distance(self) -> float:
+        return math.inf if self.ours is None else abs(self.ours - self.reference)
+
+    @property
+    def verdict(self) -> str:
+        if self.tolerance is None:
+            return "shown"
+        return "within" if self.distance <= self.tolerance else "outside"
+
+    def cells(self) -> tuple[str, ...]:
+        """Place, reference, ours, distance, tolerance and verdict, as text."""
+        far = "-" if math.isinf(self.distance) else f"{self.distance:.2g}"
+        ours = "none" if self.ours is None else f"{self.ours:.4g}"
+        limit = "-" if self.tolerance is None else f"{self.tolerance:.2g}"
+        return self.at, f"{self.reference:.4g}", ours, far, limit, self.verdict
+
+
+HEADINGS = ("quantity", "within", "where", "reference", "ours", "distance", "tolerance", "verdict")
+
+
+def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
+    """Markdown with a table for each section, and below it the causes of what is outside.
+
+    Unless `every` number is asked for, a line for a quantity shows its worst number: that with the largest distance in units of
+    its tolerance. "within" counts those that are inside it.
+    """
+    parts = []
+    for section, group in groupby(distances, lambda row: row.section):
+        rows = list(group)
+        quantities: dict[str, list[Distance]] = {}
+        for row in rows:
+            quantities.setdefault(row.quantity, []).append(row)
+        lines: list[tuple[str, ...]] = [HEADINGS]
+        for quantity, same in quantities.items():
+            worst = max(same, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
+            lines += [(quantity, _within(same), *row.cells()) for row in (same if every else [worst])]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        lines.insert(1, tuple("-" * width for width in widths))
+        padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
+        causes: dict[str, list[str]] = {}
+        for row in rows:
+            if row.cause and row.verdict == "outside" and row.quantity not in causes.setdefault(row.cause, []):
+                causes[row.cause].append(row.quantity)
+        below = [f"- {', '.join(names)}: {cause}" for cause, names in causes.items()]
+        parts.append("\n".join([f"## {section}", "", *padded, *(["", *below] if below else [])]))
+    return "\n\n".join([f"{_within(distances)} numbers are within their tolerance.", *parts]) + "\n"
+
+
+def _within(rows: Sequence[Distance]) -> str:
+    judged = [row for row in rows if row.tolerance is not None]
+    return f"{sum(row.verdict == 'within' for row in judged)} of {len(judged)}" if judged else "-"
+
+
+def write_distances(distances: Sequence[Distance], out: Path) -> Path:
+    """distances.json with every number, distances.md with the table of `distance_table` for every number."""
+    body = [{**asdict(row), "verdict": row.verdict} for row in distances]
+    with store_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+        publish(out / "distances.json", (json.dumps(body, indent=1, allow_nan=False) + "\n").encode())
+        publish(out / "distances.md", distance_table(distances, every=True).encode())
+    return out / "distances.md"
 
 
 @cache
