@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import (
@@ -258,14 +258,13 @@ def _captured(evidence: Evidence) -> Regime:
     base = normalised_steps(evidence, _long(evidence))
     if not base.holds:
         return base
-    steps, end = evidence.steps, evidence.curves.attention[-1]
-    tokens = set(np.argmax(end[steps.rare], axis=1).tolist())
-    saturated = float(min(end[steps.rare].max(axis=1).min(), end[evidence.curves.frequent, evidence.curves.frequent]))
-    one = len(tokens) == 1 and evidence.curves.frequent not in tokens, "rare rows are not captured by one rare token"
-    total = saturated >= 1 - LIMITS.negligible, f"attention is not saturated at the end ({saturated:.3f})"
+    steps, most = evidence.steps, evidence.curves.attention[-1].max(axis=1)
+    tokens = np.argmax(evidence.curves.attention[-1], axis=1)
+    shared = len(np.unique(tokens)) < len(tokens), "every row looks at a token of its own at the end"
+    total = bool(most.min() >= 1 - LIMITS.negligible), f"attention is not saturated at the end ({most.min():.3f})"
     moved = abs(float(steps.losses[-1]) - float(np.interp(LIMITS.settled_share * evidence.end, steps.curves.time, steps.losses)))
     rests = moved <= LIMITS.stall_loss, f"the loss still moves by {moved:.2g} in the last fifth of the run"
-    return narrowed(base, one, total, rests)
+    return narrowed(base, shared, total, rests)
 
 
 def _too_small(evidence: Evidence) -> Regime:
@@ -380,7 +379,7 @@ def _offset(evidence: Evidence) -> Comparison:
     y = np.array([(gamma - gamma.mean()) / unit for gamma in gammas])
     slope = float(np.sum(y * x) / (len(y) * np.sum(x * x)))
     error = 1.96 * float(np.std(y - slope * x)) * math.sqrt(len(x) / (len(x) - 1)) / math.sqrt(len(y) * float(np.sum(x * x)))
-    own, most = float(np.sum((y[0] - x) ** 2)), float(chi2.isf(LIMITS.rare_chance, len(x) - 1))
+    own, most = float(np.sum((y[0] - x) ** 2)), float(chdtri(len(x) - 1, LIMITS.rare_chance))
     reason = f"slope {slope:.3f} over {len(y)} starts; this run's own offsets deviate by chi^2 {own:.1f} of {len(x) - 1}"
     over = OverRuns(tuple(np.tile(x, len(y))), tuple(y.ravel()), tuple(np.tile(x, len(y))), "closed form", "gamma_j - mean")
     found = agreement(1.0, slope, LIMITS.offset_slope, reason, measured_error=error, unit="slope", over_runs=over)
@@ -505,11 +504,17 @@ def _freeze(evidence: Evidence) -> Comparison:
     return Comparison(0.0, changes[worst], LIMITS.frozen_norm, changes[worst] < LIMITS.frozen_norm, reason)
 
 
-def two_block_loss(pi: np.ndarray, transition: np.ndarray, frequent: int) -> float:
-    """pi_0 H(P_0) + (1 - pi_0) H(sum_{i>0} pi_i P_i / (1 - pi_0)): row 0 knows its own law, the others only their mean."""
-    rare = np.arange(len(pi)) != frequent
-    share = float(pi[rare].sum())
-    return float(pi[frequent] * _entropy(transition[frequent]) + share * _entropy(pi[rare] @ transition[rare] / share))
+def block_loss(pi: np.ndarray, transition: np.ndarray, looks_at: np.ndarray) -> float:
+    """sum_B pi_B H(sum_{i in B} pi_i P_i / pi_B) over blocks B of rows that look at the same token: they share their prediction.
+
+    Where all rare tokens look at one of them, the two blocks are the most frequent token and the rest.
+    """
+    total = 0.0
+    for token in np.unique(looks_at):
+        rows = looks_at == token
+        share = float(pi[rows].sum())
+        total += share * _entropy(pi[rows] @ transition[rows] / share)
+    return total
 
 
 def _entropy(law: np.ndarray) -> float:
@@ -518,8 +523,10 @@ def _entropy(law: np.ndarray) -> float:
 
 def _stalled(evidence: Evidence) -> Comparison:
     chain, loss = evidence.steps.law.process, float(evidence.steps.losses[-1])
-    predicted = two_block_loss(chain.stationary, chain.transition, evidence.curves.frequent)
-    reason = f"the loss rests at {loss:.5f}; rare rows captured by one token allow {predicted:.5f}, the chain {chain.floor():.5f}"
+    looks_at = np.argmax(evidence.curves.attention[-1], axis=1)
+    predicted = block_loss(chain.stationary, chain.transition, looks_at)
+    where = f"the loss rests at {loss:.5f} with rows looking at {_words(looks_at.tolist())}"
+    reason = f"{where}; rows that look at one token allow {predicted:.5f}, the chain {chain.floor():.5f}"
     return agreement(predicted, loss, LIMITS.stall_loss, reason, unit="nats")
 
 
@@ -651,7 +658,7 @@ ADAM_CLAIMS = (
     _claim("freeze", "While rare rows are in focus their embeddings stand still", _remembering, _freeze, "up*", "dilution*"),
     _claim(
         "stall",
-        "Captured by one rare token, the loss rests where rare rows know only their mean next token",
+        "Rows captured by one token know only their mean next token: the loss rests there, above what the chain allows",
         _captured,
         _stalled,
         "end",

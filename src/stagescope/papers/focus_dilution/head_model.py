@@ -16,7 +16,7 @@ from pydantic import SerializeAsAny
 
 from stagescope.dynamics.descent import GD, Descent, HeavyBall
 from stagescope.errors import InputError
-from stagescope.fields.field import Found, Objective, StepGradient, flat_gradient
+from stagescope.fields.field import FlatField, Found, Objective, StepGradient, flat_field, flat_gradient
 from stagescope.memory import require_memory
 from stagescope.papers.focus_dilution.loss import (
     Contexts,
@@ -135,6 +135,9 @@ class HeadModel(Described, Objective):
 
     def grad(self, params: Params) -> dict[str, np.ndarray]:
         return self.kernel(params)[1]
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        return flat_field(self.kernel, layout, rates)
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """The gradient that a step of a descent sees."""

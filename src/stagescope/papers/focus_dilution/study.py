@@ -262,7 +262,7 @@ TAGS = {
             "FDA:head": "{WQ = x s^T, WK = y s^T, s in {-1,1}} is invariant, and one column predicts the first cycle",
             "FDA:drag": "e_i = Q_i . sum_j S_ij K_j: e_0 > 0 > e_i at the focus, then the sum turns",
             "FDA:freeze": "in saturated attention norms of rare rows stand still",
-            "FDA:stall": "L = pi_0 H(P_0) + (1 - pi_0) H(sum_(i>0) pi_i P_i / (1 - pi_0))",
+            "FDA:stall": "L = sum_B pi_B H(sum_(i in B) pi_i P_i / pi_B), B all rows that look at one token alone",
             "FDA:frozen": "below sigma_c, about eps^(1/2), no focus: the loss is H(pi)",
             "FDA:path": "eps joins normalised steps (0) and gradient descent (infinity, lr/eps fixed)",
             "FDA:cycles": "four columns predict E_k, Q_k and self-attention of later cycles",
