@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import Claim, claim
 from stagescope.claims.comparison import (
     Comparison,
     Condition,
@@ -27,6 +27,7 @@ from stagescope.claims.comparison import (
     undecided,
 )
 from stagescope.dynamics.descent import Adam, Descent, HeavyBall
+from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.head_prediction import (
@@ -229,19 +230,22 @@ def _named(evidence: Evidence) -> Regime:
 
 
 def _dragged(evidence: Evidence) -> Regime:
-    """Every rare row sees its token 0 less often than the model says when the focus comes, and the run lasts twice as long."""
+    """Every rare row wants out when the focus comes: (P_i - p_i).b < 0 with b = sign(v), the direction in which outputs condense.
+
+    Where token 0 alone is more frequent than 1/d this says P_i0 < p_i0. The run lasts clearly longer than the focus.
+    """
     base = _focusing(evidence)
     if not base.holds:
         return base
-    steps, frequent = evidence.steps, evidence.curves.frequent
+    steps = evidence.steps
     up = float(np.median(list(steps.ups.values())))
-    at = {name: block[steps.frame(up)] for name, block in steps.curves.params.items()}
-    logits = steps.curves.attention[steps.frame(up)] @ at["W0"] @ at["W1"]
-    says = np.exp(logits - logits.max(axis=1, keepdims=True))
-    says /= says.sum(axis=1, keepdims=True)
-    seldom = steps.law.process.transition[steps.rare, frequent] < says[steps.rare, frequent]
+    frame = steps.frame(up)
+    at = {name: block[frame] for name, block in steps.curves.params.items()}
+    says = softmax(steps.curves.attention[frame] @ at["W0"] @ at["W1"])
+    wants = (steps.law.process.transition - says) @ np.sign(steps.origin.condensing[1])
     enough = evidence.end >= LIMITS.plateau * up, f"the run ends before {LIMITS.plateau:g} times the step of the focus"
-    return narrowed(base, (bool(seldom.all()), "a rare token leads to token 0 more often than the model says"), enough)
+    inward = [row for row in steps.rare if wants[row] >= 0]
+    return narrowed(base, (not inward, f"rows {_words(inward)} lead to frequent tokens more often than the model says"), enough)
 
 
 def _remembering(evidence: Evidence) -> Regime:
@@ -479,12 +483,16 @@ def _drag(evidence: Evidence) -> Comparison:
 
 
 def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
-    """From .3 of the step of a rare row's focus after it to as long before its dilution or the end: 40 steps as published."""
-    windows = {}
+    """From .3 of the step of a rare row's focus after it to as long before its dilution or the end: 40 steps as published.
+
+    Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation.
+    """
+    windows, adam = {}, evidence.steps.adam
+    assert adam is not None
     for row in evidence.steps.rare:
         found = evidence.steps.rows[row]
         if found.up is not None:
-            stop = evidence.end if found.down is None else found.down
+            stop = min(evidence.end if found.down is None else found.down, 1 / (1 - adam.b2))
             windows[row] = (1 + LIMITS.transient) * found.up, stop - LIMITS.transient * found.up
     return {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a}
 
@@ -612,8 +620,14 @@ def _claim(
     compare: Callable[[Evidence], Comparison],
     *shown: str,
     **more: Any,
-) -> Any:
-    return claim(f"FDA:{name}", statement, regime, compare, *shown, **{"kind": "prediction", **more})
+) -> Claim:
+    """A claim whose numbers exist only in its regime."""
+
+    def inside(evidence: Evidence) -> Comparison:
+        at = regime(evidence)
+        return compare(evidence) if at.holds else undecided(at.sentence)
+
+    return claim(f"FDA:{name}", statement, regime, inside, *shown, **{"kind": "prediction", **more})
 
 
 HEAD = "the head model from the same start, a tenth of this run"
