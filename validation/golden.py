@@ -59,8 +59,12 @@ VOLATILE = {"version", "provenance", "environment"}
 _STUDENTS = {"sequences": 300, "batch": 100, "watched": 50}
 _TRANSFORMER = {**_STUDENTS, "steps": 6, "frames": 5, "vocab": 10, "width": 24, "targets": 5}
 _TEXT_TRANSFORMER = {"steps": 100, "batch": 4, "vocab": 200, "width": 16}
+_SMALL_ADAM = {"steps": 400, "frames": 100, "sequences": 5000, "width": 64}
 SHORT: dict[str, dict[str, Any]] = {
     "focus-dilution/sampled": {"steps": 200, "frames": 100},
+    "focus-dilution/published": _SMALL_ADAM,
+    "focus-dilution/published-halving": _SMALL_ADAM,
+    "focus-dilution/published-flow": {"until": 120.0, "frames": 200, "width": 32},
     "incremental/ladder": {"steps": 150, "frames": 60},
     "incremental/gd-ladder": {"steps": 300, "frames": 60, "sequences": 1000},
     "incremental/regression-transformer": {"steps": 500, "frames": 60},
@@ -68,6 +72,8 @@ SHORT: dict[str, dict[str, Any]] = {
     "incremental/transformer": _TRANSFORMER,
     "incremental/transformer-2": _TRANSFORMER,
     "text-focus": {"steps": 100, "frames": 12, "watched": 512, "batch": 128},
+    "text-focus/published-tinystories": {"steps": 20, "frames": 12, "watched": 256, "vocab": 500, "width": 32},
+    "text-focus/published-wikitext": {"steps": 20, "frames": 12, "watched": 256, "vocab": 600, "width": 32},
     "text-focus/causal": {"steps": 50, "frames": 12, "watched": 512, "batch": 8},
     "text-focus/residual": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},
     "text-focus/transformer": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},

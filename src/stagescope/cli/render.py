@@ -283,6 +283,7 @@ def _catalogued(study: "Study") -> dict[str, Any]:
         "title": study.title,
         "paper": paper_of(study.name).reference.text,
         "presets": {preset: dict(values) for preset, values in study.presets.items()},
+        "preset_notes": dict(study.preset_notes),
         "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
         "measures": list(study.measures),
         "figures": {},
@@ -311,6 +312,7 @@ def print_catalogue(found: dict[str, Any]) -> None:
             preset: " ".join(word for name, value in values.items() for word in option_words(name, value)) or "(defaults)"
             for preset, values in study["presets"].items()
         }
+        settings |= {preset: f"{note}: {settings[preset]}" for preset, note in study["preset_notes"].items()}
         _show_pairs("preset", "settings", settings, style="dim")
         _show_pairs("sweep", "", study["sweeps"])
         if study["measures"]:

@@ -75,9 +75,10 @@ def nothing(options: Options) -> None:
 class Study:
     """Name, options with presets, the function that sets up a run, how its runs are read, and what the paper shows.
 
-    `setup(options, seed)` returns a `Setup`. `check_use` refuses options that would have no effect together, without any
-    heavy import. `kinds` say how runs are read. `ledger` names the presets whose verdicts, side by side, say which claim
-    holds where. `numbers` are what a sweep keeps of a run besides its events; `many` gives them for several options and
+    `preset_notes` say of a preset what its settings do not, such as what in it is not published. `setup(options, seed)` returns
+    a `Setup`. `check_use` refuses options that would have no effect together, without any heavy import. `kinds` say how runs
+    are read. `ledger` names the presets whose verdicts, side by side, say which claim holds where. `numbers` are what a sweep
+    keeps of a run besides its events; `many` gives them for several options and
     seeds at once where one kernel call can, and None for those it cannot. `measures` are further things that a sweep keeps of
     a run that reached its end, by name: numbers, words and None are columns NAME.KEY of the table, lists and mappings stay in
     the row. `tour` are presets that `stagescope demo` shows, each with a sentence. `inputs` are drawn by seed to calibrate the
@@ -97,6 +98,7 @@ class Study:
     presets: Mapping[str, Mapping[str, Any]]
     setup: Callable[[Any, int], Setup]
     check_use: Callable[[Any], None] = nothing
+    preset_notes: Mapping[str, str] = field(default_factory=dict)
     kinds: tuple[Kind, ...] = ()
     tags: tuple[str, ...] = ()
     figures: "Callable[[], Mapping[str, Figure]]" = dict

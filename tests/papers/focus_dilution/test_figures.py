@@ -60,8 +60,8 @@ def test_attention_peaks_and_troughs_are_those_measured():
             assert panel[name] == pytest.approx(panel["measured"][name], abs=REFERENCE[f"{name}s"].tolerance)
         assert panel["mean_abs_difference"] < 0.003
         assert panel["refocus1"]["difference"] < REFERENCE["refocus_to"].tolerance
-    assert found["paper"]["refocus1"]["t"] == pytest.approx(REFERENCE["refocus_time"].value["paper"], rel=0.02)
-    assert {turn["name"] for turn in found["paper"]["turns"]} == {"refocus", "redilution"}
+    assert found["flow-skewed"]["refocus1"]["t"] == pytest.approx(REFERENCE["refocus_time"].value["flow-skewed"], rel=0.02)
+    assert {turn["name"] for turn in found["flow-skewed"]["turns"]} == {"refocus", "redilution"}
 
 
 def test_entropy_falls_rises_and_falls():

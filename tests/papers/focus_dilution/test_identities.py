@@ -14,7 +14,7 @@ ZERO = 1e-10
 """Zero is up to the residual of a search."""
 
 
-@pytest.fixture(scope="module", params=["ref", "paper"])
+@pytest.fixture(scope="module", params=["ref", "flow-skewed"])
 def evidence(request):
     return reading(ss.run_study("focus-dilution", request.param)).evidence
 

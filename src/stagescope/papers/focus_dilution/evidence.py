@@ -14,7 +14,7 @@ from stagescope.papers.focus_dilution.ladder import SaddleVisit, SmallPoint, Tra
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.focus_dilution.stages import Stay, onset, opening_times, stays
+from stagescope.papers.focus_dilution.stages import Stay, onset, openings_of, stays
 from stagescope.readings.evidence import Evidence as BaseEvidence
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Evidence(BaseEvidence):
     @cached_property
     def openings(self) -> dict[str, float | None]:
         """E1, E2, ..., Q1, Q2, ... by name."""
-        return opening_times(self.time, self.curves.embedding_values, self.curves.score_values)
+        return openings_of(self.curves)
 
     @cached_property
     def predicted(self) -> tuple[SaddlePath | None, str]:
@@ -77,7 +77,7 @@ class Evidence(BaseEvidence):
 
     @cached_property
     def stays(self) -> tuple[Stay, ...]:
-        return stays(self.time, self.curves.embedding_values, self.curves.score_values)
+        return stays(self.time, self.curves.embedding_values, self.curves.score_values, self.curves.levels)
 
     @cached_property
     def trajectory(self) -> Trajectory:

@@ -1,4 +1,4 @@
-"""The figures of focus and dilution (arXiv 2605.01199). They are ours: the paper's own figures were not available.
+"""The figures of focus and dilution (arXiv 2605.01199). They are ours: the images of the paper were not available.
 
 Each function computes the numbers of one figure and makes the runs it needs; its twin in figures_draw.py draws them.
 """
@@ -29,7 +29,7 @@ from stagescope.views.figure import Figure, Numbers, rounded
 # they agree up to the spread over seeds. The differences stand beside them.
 
 REFERENCE = published("stagescope.papers.focus_dilution")
-PRESETS = ("ref", "paper")
+PRESETS = ("ref", "flow-skewed")
 Panel = Callable[[str, TokenCurves, Stages], Numbers]
 
 

@@ -61,9 +61,13 @@ class Limits:
     clear_dilution: float = 0.5  # a row clearly dilutes, or not, if second order moves it at least half as fast as the fastest
     events: int = 3  # E1 and Q1 come on every chain: a sequence is of three events at least
     almost_equal: float = 0.3  # rare tokens are almost equal if none is further from their mean than this share of it
+    separated: float = 2.0  # tokens have their cycles one after another where each is so many times as frequent as the next
     linear_delta: float = 0.2  # the rate at the least delta is this near to kappa delta; beyond it no limit is taken
     deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
     doublings: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these, `mark` multiplied: four sizes give limit and error
+
+    # Attention this near to the saturated end: rates inside the rank-one model are of the order of its square times E^2, 1e-5.
+    saturated: float = 1e-4
 
     # Searches.
     tolerances: tuple[float, float] = (1e-6, 1e-10)  # of the flow of a small model towards its critical point
@@ -73,7 +77,7 @@ class Limits:
     difference: float = 1e-4  # step of differences of fourth order: their error is about 1e-12 of what they differentiate
 
     # Texts, chosen on TinyStories and WikiText-2, not on Tiny Shakespeare; `attention` also for a watched transformer.
-    noise: float = 3.0  # standard errors, one in 370; a singular value opens above this multiple of the largest at the start
+    noise: float = 3.0  # standard errors, one in 370
     median: int = 9  # frames of the running median
     openings: int = 5  # the first E_k and Q_k are events, later ones are not
     attention: float = 0.05  # least move of attention: a twentieth of all
