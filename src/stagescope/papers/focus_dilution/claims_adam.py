@@ -614,7 +614,7 @@ def _cycles(evidence: Evidence) -> Comparison:
 
 
 def _claim(
-    name: str,
+    tag: str,
     statement: str,
     regime: Callable[[Evidence], Regime],
     compare: Callable[[Evidence], Comparison],
@@ -627,15 +627,15 @@ def _claim(
         at = regime(evidence)
         return compare(evidence) if at.holds else undecided(at.sentence)
 
-    return claim(f"FDA:{name}", statement, regime, inside, *shown, **{"kind": "prediction", **more})
+    return claim(tag, statement, regime, inside, *shown, **{"kind": "prediction", **more})
 
 
 HEAD = "the head model from the same start, a tenth of this run"
 ADAM_CLAIMS = (
-    _claim("signs", "Each neuron condenses with the sign that its own start gives it", _condensing, _signs, "start", "E1"),
-    _claim("rows", "All rows of the embedding move by the same vector, whatever pi is", _rowwise, _rows, "start", "E1"),
+    _claim("FDA:signs", "Each neuron condenses with the sign that its own start gives it", _condensing, _signs, "start", "E1"),
+    _claim("FDA:rows", "All rows of the embedding move by the same vector, whatever pi is", _rowwise, _rows, "start", "E1"),
     _claim(
-        "offset",
+        "FDA:offset",
         "Tokens differ along the common direction only by their start, in the mean by a closed form",
         _condensing,
         _offset,
@@ -644,16 +644,16 @@ ADAM_CLAIMS = (
         cost="29 starts of the head model, each until its embedding has grown fivefold",
     ),
     _claim(
-        "blind",
+        "FDA:blind",
         "The first focus does not look at the transition matrix: with independent tokens it comes at the same step",
         _blind,
         _blindness,
         "up*",
         cost=f"{HEAD}, and the same with independent tokens",
     ),
-    _claim("total", "Rows focus totally, all but those that the head model names", _named, _total, "up*", cost=HEAD),
+    _claim("FDA:total", "Rows focus totally, all but those that the head model names", _named, _total, "up*", cost=HEAD),
     _claim(
-        "head",
+        "FDA:head",
         "One column of queries and keys gives focus, peak, dilution and return of every row",
         _focusing,
         _head_events,
@@ -662,23 +662,23 @@ ADAM_CLAIMS = (
         cost=HEAD,
     ),
     _claim(
-        "drag",
+        "FDA:drag",
         "At the focus the most frequent row pulls attention up and all rare rows pull it down; then the sum of pulls turns",
         _dragged,
         _drag,
         "up*",
         kind="pattern",
     ),
-    _claim("freeze", "While rare rows are in focus their embeddings stand still", _remembering, _freeze, "up*", "dilution*"),
+    _claim("FDA:freeze", "While rare rows are in focus their embeddings stand still", _remembering, _freeze, "up*", "dilution*"),
     _claim(
-        "stall",
+        "FDA:stall",
         "Rows captured by one token know only their mean next token: the loss rests there, above what the chain allows",
         _captured,
         _stalled,
         "end",
     ),
     _claim(
-        "frozen",
+        "FDA:frozen",
         "From a start below sigma_c attention never opens, and the loss rests at the entropy of the tokens",
         _too_small,
         _frozen,
@@ -686,7 +686,7 @@ ADAM_CLAIMS = (
         cost=f"{HEAD}, and from twice the start",
     ),
     _claim(
-        "path",
+        "FDA:path",
         "Peaks of rare rows fall with eps of Adam, down to those of gradient descent",
         _on_path,
         _path,
@@ -694,7 +694,7 @@ ADAM_CLAIMS = (
         cost="5 runs of the head model",
     ),
     _claim(
-        "cycles",
+        "FDA:cycles",
         "Four columns of queries and keys give the openings and self-attention of later cycles",
         _recurring,
         _cycles,
