@@ -1,8 +1,9 @@
 """Runs drawn by seed on which the claims about normalised steps are tried: chains and contexts, and nulls.
 
-Runs have 256 neurons (64 where they are long) and 8 columns of queries and keys. A column then counts for 32 (8), which `scale`
-and `eps` make up for, so that attention opens as in the published setting. A null is the run of another optimiser, start or chain
-shown under the spec of the first, or frames that no training makes: warped in time, straight from start to end, stopped.
+Runs have 64 neurons and columns of queries and keys at scale 1, and a step size (256/64)^(2/3) times the published one, so that
+sizes go as published. Those of 256 neurons have 8 columns: one then counts for 32, which `scale` and `eps` make up for. A null is
+the run of another optimiser, start or chain shown under the spec of the first, or frames that no training makes: warped in time,
+straight from start to end, stopped.
 """
 
 from collections.abc import Callable
@@ -23,8 +24,9 @@ from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
 
-KEYS, FRAMES = 8, 400
-LENGTH = 12
+FRAMES, LENGTH = 400, 24
+NARROW, WIDE = (64, 64), (256, 8)
+"""Width and key width."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +36,30 @@ class Training:
     chain: Chain
     seed: int
     steps: int = 900
-    width: int = 256
-    lr: float = 1.5e-4
-    sigma: float = 1 / 256
+    size: tuple[int, int] = NARROW
+    smaller: float = 1.0
     length: int | None = None
     optimizer: Adam = Adam()  # noqa: RUF009 (frozen)
+    gradient: float | None = None
 
     @property
     def law(self) -> TokenLoss:
-        """A column stands for width / KEYS of the published model, whose scores have scale 1."""
-        model = TokenAttention(vocab=self.chain.vocab, width=self.width, key_width=KEYS, scale=self.width / KEYS)
+        """As if there were as many columns as neurons, and scores of scale 1."""
+        width, keys = self.size
+        model = TokenAttention(vocab=self.chain.vocab, width=width, key_width=keys, scale=width / keys)
         if self.length is None:
             return TokenPopulation(model=model, process=self.chain)
         return TokenFinite(model=model, process=self.chain, length=self.length, start="uniform")
 
     @property
     def descent(self) -> Descent:
-        eps = self.optimizer.eps * self.width / KEYS
-        return Descent(optimizer=self.optimizer.model_copy(update={"eps": eps}), lr=self.lr, steps=self.steps)
+        width, keys = self.size
+        optimizer = self.optimizer.model_copy(update={"eps": self.optimizer.eps * width / keys})
+        return Descent(optimizer=optimizer, lr=self.gradient or 1.5e-4 * (256 / width) ** (2 / 3), steps=self.steps)
+
+    @property
+    def sigma(self) -> float:
+        return 1 / (self.smaller * self.size[0])
 
     def run(self) -> Run:
         law = self.law
@@ -83,10 +91,10 @@ def long_contexts(seed: int, gap: float = 0.0) -> Training:
     lazy = _lazy(_law(rng, 6, gap), float(rng.uniform(0.3, 0.9)))
     kind = int(rng.integers(3))
     if kind == 0 or gap:
-        return Training(lazy, seed)
+        return Training(lazy, seed, size=WIDE)
     general = rng.dirichlet(np.ones(lazy.vocab), size=lazy.vocab)
     rows = general if kind == 1 else (lazy.transition + general) / 2
-    return Training(MarkovChain(rows=tuple(tuple(row) for row in rows.tolist())), seed)
+    return Training(MarkovChain(rows=tuple(tuple(row) for row in rows.tolist())), seed, size=WIDE)
 
 
 def clear_lead(seed: int) -> Training:
@@ -96,24 +104,23 @@ def clear_lead(seed: int) -> Training:
 
 
 def short_contexts(seed: int) -> Training:
-    """Lazy chains of 3 or 4 tokens, persistence .6 to .9, in contexts of 12 tokens with a uniform first one."""
+    """Lazy chains of 3 tokens, persistence .5 to .8, in contexts of 24 tokens with a uniform first one."""
     rng = np.random.default_rng([seed, 22])
-    return Training(_lazy(_law(rng, 4, 0.1), float(rng.uniform(0.6, 0.9))), seed, steps=1600, length=LENGTH)
+    return Training(_lazy(_law(rng, 3, 0.1), float(rng.uniform(0.5, 0.8))), seed, steps=1200, length=LENGTH)
 
 
 def small_start(seed: int) -> Training:
-    """Lazy chains from a start 30 to 200 times smaller than 1/m, with 64 neurons."""
+    """Lazy chains of 3 or 4 tokens from a start 30 to 200 times smaller than 1/m."""
     rng = np.random.default_rng([seed, 23])
     chain = _lazy(_law(rng, 4, 0.1), float(rng.uniform(0.3, 0.9)))
-    sigma = 1 / 64 / float(np.exp(rng.uniform(np.log(30), np.log(200))))
-    return Training(chain, seed, steps=1800, width=64, lr=3e-4, sigma=sigma)
+    return Training(chain, seed, steps=1500, smaller=float(np.exp(rng.uniform(np.log(30), np.log(200)))))
 
 
 def long_run(seed: int) -> Training:
-    """Lazy chains of 3 or 4 tokens in long contexts with 64 neurons, for 3000 steps."""
+    """Lazy chains of 3 or 4 tokens in long contexts, for 2500 steps."""
     rng = np.random.default_rng([seed, 24])
     chain = _lazy(_law(rng, 4), float(rng.uniform(0.5, 0.9)))
-    return Training(chain, seed, steps=3000, width=64, lr=3e-4, sigma=1 / 64)
+    return Training(chain, seed, steps=2500)
 
 
 def _made(draw: Callable[[int], Training], seed: int) -> Run:
@@ -171,7 +178,7 @@ def _straight(draw: Callable[[int], Training], seed: int) -> Run:
 def _gradients(seed: int) -> Run:
     """The end of the path: eps 1 and steps of .05 times the mean gradient, shown as Adam with its usual eps."""
     named = clear_lead(seed)
-    made = replace(named, optimizer=Adam(eps=KEYS / named.width), lr=path_rate(named.descent, 1.0), steps=1500)
+    made = replace(named, optimizer=Adam(eps=1.0), gradient=path_rate(named.descent, 1.0), steps=1500)
     return made.shown_as(replace(named, steps=1500))
 
 
@@ -205,7 +212,6 @@ def _shuffled(seed: int) -> Run:
     return made.shown_as(replace(made, chain=_lazy(pi, made.chain.persistence)))
 
 
-LONG = partial(long_contexts)
 OTHER_START = Inputs("Adam, another start", "the first frame is another start", partial(_other_start, clear_lead))
 OTHER_START_SHORT = Inputs(
     "Adam, another start, short contexts", "the first frame is another start", partial(_other_start, short_contexts)
@@ -225,7 +231,7 @@ SHUFFLED = Inputs("Adam, shuffled pi", "the law that is named exchanges the most
 INPUTS: tuple[Inputs, ...] = tuple(
     Inputs(
         f"Adam, {name}",
-        f"Adam 1.5e-4 (3e-4 with 64 neurons): {(draw.__doc__ or '').partition('.')[0]}",
+        f"Adam: {(draw.__doc__ or '').partition('.')[0]}",
         partial(_made, draw),
         "FDA:",
     )

@@ -40,7 +40,6 @@ from stagescope.papers.focus_dilution.head_prediction import (
 )
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenCounts, TokenLoss, TokenPopulation
-from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.params import Params, root_mean_square
 from stagescope.spec import build
@@ -113,9 +112,6 @@ class StepsEvidence:
         """
         law, start, descent = self.law, self.evidence.start, self.descent
         assert descent is not None
-        if change.get("independent"):
-            fields = {name: getattr(law, name) for name in type(law).model_fields}  # a copy would keep the contexts
-            law = type(law)(**{**fields, "process": independent(self.curves.pi)})
         if "seed" in change:
             scales = {name: root_mean_square({name: block}) for name, block in start.items()}
             start = law.model.init(change["seed"], scales)
@@ -128,7 +124,7 @@ class StepsEvidence:
             ball = HeavyBall(momentum=decay)
             descent = descent.model_copy(update={"optimizer": ball, "lr": LIMITS.path_rate * (1 - decay)})
         descent = descent.shortened(change.get("steps", descent.steps))
-        return head_curves(law, start, descent, change.get("columns", 1))
+        return head_curves(law, start, descent, change.get("columns", 1), change.get("independent", False))
 
     @cached_property
     def fivefold(self) -> int | None:
@@ -139,11 +135,6 @@ class StepsEvidence:
 
     def frame(self, when: float) -> int:
         return int(np.argmin(np.abs(self.curves.time - when)))
-
-
-def independent(pi: np.ndarray) -> LazyChain:
-    """The same tokens, each drawn from pi whatever came before: there is nothing to attend to."""
-    return LazyChain(pi=tuple(pi.tolist()), persistence=0.0)
 
 
 def path_rate(descent: Descent, eps: float) -> float:
@@ -272,7 +263,7 @@ def _captured(evidence: Evidence) -> Regime:
 
 
 def _too_small(evidence: Evidence) -> Regime:
-    """From twice the start the head model has no focus either, and it has learned the unigram law by the end."""
+    """The head model has no focus from twice the start either, but has one without eps, and learns the unigram law by the end."""
     base = normalised_steps(evidence)
     if not base.holds:
         return base
@@ -280,6 +271,8 @@ def _too_small(evidence: Evidence) -> Regime:
     twice = [found.row for found in focused_rows(steps.head(factor=2.0)) if found.up is not None]
     if twice:
         return Regime(False, "a start twice as large has a focus: sigma is above sigma_c / 2")
+    if not any(found.up is not None for found in focused_rows(steps.head(eps=LIMITS.path_eps[0]))):
+        return Regime(False, "there is no focus without eps either")
     head = steps.head()
     left = abs(excess_loss(head, evidence.end, _head_losses(head)))
     return narrowed(base, (left <= LIMITS.unigram, f"the unigram law is not learned by the end ({left:.3f} of it left)"))
@@ -485,7 +478,7 @@ def _drag(evidence: Evidence) -> Comparison:
 def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
     """From .3 of the step of a rare row's focus after it to as long before its dilution or the end: 40 steps as published.
 
-    Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation.
+    Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation; rows that are saturated.
     """
     windows, adam = {}, evidence.steps.adam
     assert adam is not None
@@ -494,7 +487,14 @@ def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
         if found.up is not None:
             stop = min(evidence.end if found.down is None else found.down, 1 / (1 - adam.b2))
             windows[row] = (1 + LIMITS.transient) * found.up, stop - LIMITS.transient * found.up
-    return {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a}
+    windows = {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a}
+    return {row: window for row, window in windows.items() if _least_focus(evidence, row, window) >= 1 - LIMITS.negligible}
+
+
+def _least_focus(evidence: Evidence, row: int, window: tuple[float, float]) -> float:
+    """The least attention of a row on the most frequent token in a window."""
+    inside = (evidence.time >= window[0]) & (evidence.time <= window[1])
+    return float(np.min(evidence.curves.on_frequent[inside, row], initial=1.0))
 
 
 def _freeze(evidence: Evidence) -> Comparison:
