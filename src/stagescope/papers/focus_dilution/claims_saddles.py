@@ -14,7 +14,7 @@ from stagescope.errors import StagescopeError
 from stagescope.landscape.linearise import last_rise, linearise
 from stagescope.papers.focus_dilution import family
 from stagescope.papers.focus_dilution.companion_options import another_flow
-from stagescope.papers.focus_dilution.evidence import Evidence, opening, small_flow, visited
+from stagescope.papers.focus_dilution.evidence import Evidence, opening, redistributing, small_flow, visited
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.stages import first_move, passes
@@ -607,7 +607,7 @@ SADDLE_CLAIMS = (
     _prediction(
         "FD:redistribution",
         "Embeddings redistribute at twice the rate of attention",
-        visited(1, 0),
+        redistributing,
         _redistribution_rate,
         "E1",
         "Q1",
@@ -617,7 +617,7 @@ SADDLE_CLAIMS = (
     _prediction(
         "FD:displacement",
         "Embeddings redistribute in proportion to attention: D = 1.5 eta/dgamma for equal rare tokens",
-        visited(1, 0),
+        redistributing,
         _displacement,
         "E1",
         "Q1",
@@ -626,7 +626,7 @@ SADDLE_CLAIMS = (
     _prediction(
         "FD:second-order",
         "Second order predicts sign and size of the redistribution",
-        visited(1, 0),
+        redistributing,
         _second_order,
         "E1",
         "Q1",

@@ -145,8 +145,14 @@ class TokenCurves:
 
     @cached_property
     def key_values(self) -> np.ndarray:
-        """Singular values of WQ WK^T (frames, .)."""
-        return np.linalg.svd(self.params["WQ"] @ np.swapaxes(self.params["WK"], 1, 2), compute_uv=False)
+        """Singular values of WQ WK^T (frames, .), of its small factors where there are few columns; of wide ones the largest."""
+        q, k = self.params["WQ"], self.params["WK"]
+        if q.shape[2] < q.shape[1] and np.isfinite(q).all() and np.isfinite(k).all():
+            q, k = triangle(q), triangle(k)
+        if min(q.shape[1], k.shape[1]) <= MOST_BY_LOOPS:
+            return np.linalg.svd(q @ np.swapaxes(k, 1, 2), compute_uv=False)
+        products = (one @ other.T for one, other in zip(q, k, strict=True))
+        return np.array([[_largest_singular_value(product)] for product in products])
 
     @cached_property
     def entropy(self) -> np.ndarray:
@@ -175,6 +181,16 @@ class TokenCurves:
         grown = [np.log(np.maximum(values, 1e-3)) for values in (self.embedding_values, self.score_values)]
         grown.append(np.log(np.maximum(keys, max(keys[0, 0], np.finfo(float).tiny))))
         return np.maximum(changes / 0.01, np.abs(np.diff(np.hstack(grown), axis=0)).max(axis=1) / 0.05)
+
+
+def _largest_singular_value(matrix: np.ndarray) -> float:
+    """From the largest eigenvalue of A^T A, which has the same relative precision, in a third of the time."""
+    from scipy.linalg import eigh
+
+    if not np.isfinite(matrix).all():
+        return np.nan
+    last = len(matrix) - 1
+    return float(eigh(matrix.T @ matrix, eigvals_only=True, subset_by_index=[last, last])[0].clip(0.0) ** 0.5)
 
 
 def _entropy(rows: np.ndarray) -> np.ndarray:

@@ -12,9 +12,9 @@ refocusI          after E2 and the return: the top of a rise of row I by more th
 redilutionI       the bottom of such a fall; the frequent token's own row can have one, it has none in the first cycle
 refocusI.2, ...   the second and later ones of a row
 selfK             token K gives itself more than half of its attention
-upIonK, focusIonK, dilutionIonK, returnIonK
+onKupI, onKfocusI, onKdilutionI, onKreturnI
                   the same of the attention of row I on another token K, where it passes pi_K + (1 - pi_K)/2: a cycle on token K
-upIonK.2, ...     the second and later ones, each after a return of the row to pi_K
+onKupI.2, ...     the second and later ones, each after a return of the row to pi_K
 """
 
 import math
@@ -239,17 +239,19 @@ class Draws:
         batches: each step sees a batch, so the curves themselves are noisy.
         apart: records nearer than this in time see steps that remember each other.
         sample: 95 % half-widths by event, from runs on other samples of the same size; empty where nothing is drawn.
+        companions: what these runs are, in words.
     """
 
     batches: bool = False
     apart: float = 0.0
     sample: Mapping[str, float] = field(default_factory=dict)
+    companions: str = ""
 
     @property
     def how(self) -> str:
         parts = ["the spacing of records"]
         parts += ["the noise of batches in this run"] if self.batches else []
-        parts += ["flows on other samples of pairs"] if self.sample else []
+        parts += [self.companions] if self.companions else []
         return "interval from " + " and ".join(parts)
 
 
@@ -282,7 +284,7 @@ def _estimates(
         else:
             last = name if _opening(name) else _last_opening(times, when)[1]
             sample = draws.sample.get(name, draws.sample.get(last, 0.0))
-            if name.startswith(FIRST_CYCLE) and "on" not in name:
+            if name.startswith(FIRST_CYCLE):
                 last = _last_opening(times, when, but="Q1")[1]
             half = math.hypot(chain.get(last, 0.0), own.get(name, 0.0), sample)
             low, high = around(curves.time, when)
@@ -365,11 +367,11 @@ def _passing_errors(curves: TokenCurves, times: Times) -> dict[str, float]:
 
 
 def _row_event(name: str, frequent: int) -> tuple[str, int, int]:
-    """Kind, row and token of the event of a row, such as up2on1.2; "" for every other event."""
-    matched = re.fullmatch(r"(up|focus|dilution|return|self)(\d+)(?:on(\d+))?(?:\.\d+)?", name)
+    """Kind, row and token of the event of a row, such as on1up2.2; "" for every other event."""
+    matched = re.fullmatch(r"(?:on(\d+))?(up|focus|dilution|return|self)(\d+)(?:\.\d+)?", name)
     if matched is None:
         return "", 0, 0
-    kind, row, token = matched.groups()
+    token, kind, row = matched.groups()
     return kind, int(row), frequent if token is None else int(token)
 
 
@@ -688,7 +690,8 @@ def detect(
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
     least = max(LIMITS.gain, LIMITS.solver_errors * tolerance)
-    window = (np.inf if first is None else first, end if second is None else second)
+    # From a large start attention may open before embeddings have grown threefold.
+    window = (min((at for at in (first, times["Q1"]) if at is not None), default=np.inf), end if second is None else second)
     rows = row_cycles(curves, window, least, draws.batches, sign)
     for cycle in rows:
         own = zip(FIRST_CYCLE, (cycle.up, cycle.focus, cycle.half, cycle.complete), strict=True)
@@ -717,9 +720,9 @@ def detect(
 
 def _events_of(cycle: TokenCycle) -> Iterator[tuple[str, float | None]]:
     """The events of a cycle on a token that is not the most frequent one."""
-    where = f"{cycle.row}on{cycle.token}" + ("" if cycle.turn == 1 else f".{cycle.turn}")
+    turn = "" if cycle.turn == 1 else f".{cycle.turn}"
     for kind, when in {"up": cycle.up, "focus": cycle.peak, "dilution": cycle.down, "return": cycle.back}.items():
-        yield f"{kind}{where}", when
+        yield f"on{cycle.token}{kind}{cycle.row}{turn}", when
 
 
 def first_move(curves: TokenCurves) -> float | None:

@@ -118,7 +118,7 @@ TAGS = {
     },
     # Under Adam, RMSprop and sign descent.
     **{
-        tag: Tag(OURS, law)
+        tag: Tag(f"{OURS}, normalised steps", law)
         for tag, law in {
             "FDA:signs": "W0 condenses along al = sign(|v|_1 W0^T u + |u|_1 W1 v), G = -dL/dM at 0 along u v^T",
             "FDA:rows": "W0(t) - W0(0) = 1 D^T: rows move alike, left vector 1/sqrt(d)",

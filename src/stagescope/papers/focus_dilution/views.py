@@ -119,7 +119,8 @@ def _entropy(seen: _Seen) -> View:
 
 def _values(seen: _Seen, name: str) -> View:
     values = seen.curves.score_values if name == "scores" else singular_values(np.asarray(seen.curves.params[name]))
-    return openings_view(name, values, LIMITS.level, seen.frames)
+    levels = [at for event, at in seen.curves.levels.items() if event[0] == MATRICES[name][2][:1]]
+    return openings_view(name, values, max(levels, default=LIMITS.level), seen.frames)
 
 
 MATRICES = {
@@ -168,14 +169,22 @@ def embedding_view(
 # A run of focus and dilution in words: the chain, the model, and what happens in each stage, with the numbers of the run.
 
 GLOSSARY = {
-    "E#": "Event: the k-th singular value of the embedding W0 passes 0.1, so the k-th embedding direction is open.",
-    "Q#": "Event: the k-th singular value of the attention scores Phi passes 0.1, so the k-th attention direction is open.",
+    "E#": "Event: the k-th singular value of W0 passes 0.1, or 3 times the largest at the start: embedding direction k is open.",
+    "Q#": "Event: the k-th singular value of Phi passes 0.1, or 3 times the largest at the start: attention direction k is open.",
     "E_k": "Events E1, E2, ...: the k-th singular value of the embedding W0 passes 0.1.",
     "Q_k": "Events Q1, Q2, ...: the k-th singular value of the attention scores Phi passes 0.1.",
     "(#,#)": "A critical point (r,rq): r embedding directions and rq attention directions are open there.",
     "(r,rq)": "How many embedding directions (r) and attention directions (rq) are open: the name of a critical point.",
     "onset": "Event: attention first moves away from the frequencies of the tokens.",
     "focus#": "Event: the row of this query has its largest attention on the most frequent token: the end of its stage focus.",
+    "up#": "Event: this query gives the most frequent token half of what it can gain: its focus is total.",
+    "return#": "Event: after its focus, the row of this query is back at the frequency of the token.",
+    "self#": "Event: this token gives itself more than half of its attention.",
+    "on#up#": "Event: the query focuses totally on the first token: half of what it can gain.",
+    "on#focus#": "Event: the query gives the first token most of its attention.",
+    "on#dilution#": "Event: the query has lost half of what it gained on the first token.",
+    "on#return#": "Event: the query gives the first token no more than its frequency again.",
+    "total focus": "Queries give one token nearly all of their attention, until they look elsewhere.",
     "dilution#": "Event: the row of this query has lost half of what it gained.",
     "refocus#": "Event: after E2 the row of this query has its largest attention there again: the end of its stage refocus.",
     "redilution#": "Event: after E2 that attention is smallest again: the end of its stage redilution.",
@@ -241,6 +250,10 @@ def _said(stage: Stage, frequent: int) -> str:
         why = f"{near}, where a query asks for nothing and attention is by frequency alone"
         many = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
         return f"Rare tokens lose their attention on token {frequent} again: {why}. {many}."
+    if name == "total focus":
+        rows = listed([f"query {row} {height:.3f}" for row, height in facts["height"].items()])
+        over = "and has not let go of it yet" if stage.stop is None else f"until {stage.stop:.4g}"
+        return f"Nearly all attention goes to token {facts['token']}, {over}. At the most: {rows}."
     if name == "lifting" or name.startswith("cycle"):
         order = {2: "second", 3: "third"}.get(facts["direction"], f"{facts['direction']}th")
         labels = ""
