@@ -33,6 +33,7 @@ from stagescope.papers.focus_dilution.stages import passes
 from stagescope.params import root_mean_square
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
+from validation.nulls import focus_dilution_adam as adam
 
 FRAMES, LONGEST = 600, 3e4
 VOCABULARIES, WIDTHS = (3, 4, 6), ((4, 3), (8, 8))
@@ -473,22 +474,32 @@ SATURATED_OTHER = Inputs(
 _SPREAD = "scale .35 to 4, start 1e-5 to 1e-3, width 4 or 8"
 INPUTS: dict[str, tuple[Inputs, ...]] = {
     "focus-dilution": (
-        Inputs("lazy chains", f"flows on lazy chains, d 3, 4 or 6, Dirichlet pi, persistence .2 to .8; {_SPREAD}", _lazy),
-        Inputs("any chains", f"flows on chains with Dirichlet rows, d 3, 4 or 6, c of either sign; {_SPREAD}", _any),
+        Inputs("lazy chains", f"flows on lazy chains, d 3, 4 or 6, Dirichlet pi, persistence .2 to .8; {_SPREAD}", _lazy, "FD:"),
+        Inputs("any chains", f"flows on chains with Dirichlet rows, d 3, 4 or 6, c of either sign; {_SPREAD}", _any, "FD:"),
         Inputs(
             "almost equal rare tokens",
             f"flows on lazy chains whose rare tokens differ by 4 to 15 %; {_SPREAD}",
             partial(_rare, almost_equal),
+            "FD:",
         ),
-        Inputs("equal rare tokens", f"flows on lazy chains with equal rare tokens; {_SPREAD}", partial(_rare, equal_rare)),
+        Inputs("equal rare tokens", f"flows on lazy chains with equal rare tokens; {_SPREAD}", partial(_rare, equal_rare), "FD:"),
         Inputs(
-            "separated tokens", f"flows on lazy chains, each token 2 to 4.5 times as frequent as the next; {_SPREAD}", _separated
+            "separated tokens",
+            f"flows on lazy chains, each token 2 to 4.5 times as frequent as the next; {_SPREAD}",
+            _separated,
+            "FD:",
         ),
-        Inputs("separated tokens, Adam", "Adam on such chains of persistence .65 to .9, width 64, start 1/64", _separated_adam),
         Inputs(
-            "saturated equal tokens", "three tokens, the rare ones equal, from the saturated end with noise", _saturated_equal
+            "separated tokens, Adam", "Adam on such chains of persistence .65 to .9, width 64, start 1/64", _separated_adam, "FD:"
         ),
-        Inputs("saturated starts", "the same, the rare ones 2 to 6 % from their mean", _saturated_start),
+        Inputs(
+            "saturated equal tokens",
+            "three tokens, the rare ones equal, from the saturated end with noise",
+            _saturated_equal,
+            "FD:",
+        ),
+        Inputs("saturated starts", "the same, the rare ones 2 to 6 % from their mean", _saturated_start, "FD:"),
+        *adam.INPUTS,
     ),
 }
 """By study: the settings that the paper is about, drawn widely."""
@@ -521,6 +532,7 @@ NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
         "FD:predicted-sequence": (OTHER_SEQUENCE, WALK),
         "FD:predicted-times": (OTHER_START, OTHER_PERSISTENCE, STRETCHED),
         "FD:critical-scale": (UNEQUAL,),
+        **adam.NULLS,
     },
 }
 """By study and claim: runs on which the claim is false."""

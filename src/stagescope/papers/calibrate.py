@@ -107,7 +107,8 @@ def calibrate(
 def families(study: Study, claims: Sequence[Claim]) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
     """(inputs, "input" or "null", tags of the claims that are tried on them); a null is drawn once for all its claims."""
     for inputs in (*study.inputs(), *_beside_source(study, "INPUTS", ())):
-        yield inputs, "input", tuple(claim.tag for claim in claims)
+        if tags := tuple(claim.tag for claim in claims if claim.tag.startswith(inputs.about)):
+            yield inputs, "input", tags
     nulls: dict[str, tuple[Inputs, list[str]]] = {}
     for claim in claims:
         for null in claim.nulls:

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import Claim, claim
 from stagescope.claims.comparison import (
     Comparison,
     Condition,
@@ -27,6 +27,7 @@ from stagescope.claims.comparison import (
     undecided,
 )
 from stagescope.dynamics.descent import Adam, Descent, HeavyBall
+from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.head_prediction import (
@@ -39,7 +40,6 @@ from stagescope.papers.focus_dilution.head_prediction import (
 )
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenCounts, TokenLoss, TokenPopulation
-from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.params import Params, root_mean_square
 from stagescope.spec import build
@@ -112,9 +112,6 @@ class StepsEvidence:
         """
         law, start, descent = self.law, self.evidence.start, self.descent
         assert descent is not None
-        if change.get("independent"):
-            fields = {name: getattr(law, name) for name in type(law).model_fields}  # a copy would keep the contexts
-            law = type(law)(**{**fields, "process": independent(self.curves.pi)})
         if "seed" in change:
             scales = {name: root_mean_square({name: block}) for name, block in start.items()}
             start = law.model.init(change["seed"], scales)
@@ -127,7 +124,7 @@ class StepsEvidence:
             ball = HeavyBall(momentum=decay)
             descent = descent.model_copy(update={"optimizer": ball, "lr": LIMITS.path_rate * (1 - decay)})
         descent = descent.shortened(change.get("steps", descent.steps))
-        return head_curves(law, start, descent, change.get("columns", 1))
+        return head_curves(law, start, descent, change.get("columns", 1), change.get("independent", False))
 
     @cached_property
     def fivefold(self) -> int | None:
@@ -138,11 +135,6 @@ class StepsEvidence:
 
     def frame(self, when: float) -> int:
         return int(np.argmin(np.abs(self.curves.time - when)))
-
-
-def independent(pi: np.ndarray) -> LazyChain:
-    """The same tokens, each drawn from pi whatever came before: there is nothing to attend to."""
-    return LazyChain(pi=tuple(pi.tolist()), persistence=0.0)
 
 
 def path_rate(descent: Descent, eps: float) -> float:
@@ -229,19 +221,22 @@ def _named(evidence: Evidence) -> Regime:
 
 
 def _dragged(evidence: Evidence) -> Regime:
-    """Every rare row sees its token 0 less often than the model says when the focus comes, and the run lasts twice as long."""
+    """Every rare row wants out when the focus comes: (P_i - p_i).b < 0 with b = sign(v), the direction in which outputs condense.
+
+    Where token 0 alone is more frequent than 1/d this says P_i0 < p_i0. The run lasts clearly longer than the focus.
+    """
     base = _focusing(evidence)
     if not base.holds:
         return base
-    steps, frequent = evidence.steps, evidence.curves.frequent
+    steps = evidence.steps
     up = float(np.median(list(steps.ups.values())))
-    at = {name: block[steps.frame(up)] for name, block in steps.curves.params.items()}
-    logits = steps.curves.attention[steps.frame(up)] @ at["W0"] @ at["W1"]
-    says = np.exp(logits - logits.max(axis=1, keepdims=True))
-    says /= says.sum(axis=1, keepdims=True)
-    seldom = steps.law.process.transition[steps.rare, frequent] < says[steps.rare, frequent]
+    frame = steps.frame(up)
+    at = {name: block[frame] for name, block in steps.curves.params.items()}
+    says = softmax(steps.curves.attention[frame] @ at["W0"] @ at["W1"])
+    wants = (steps.law.process.transition - says) @ np.sign(steps.origin.condensing[1])
     enough = evidence.end >= LIMITS.plateau * up, f"the run ends before {LIMITS.plateau:g} times the step of the focus"
-    return narrowed(base, (bool(seldom.all()), "a rare token leads to token 0 more often than the model says"), enough)
+    inward = [row for row in steps.rare if wants[row] >= 0]
+    return narrowed(base, (not inward, f"rows {_words(inward)} lead to frequent tokens more often than the model says"), enough)
 
 
 def _remembering(evidence: Evidence) -> Regime:
@@ -258,18 +253,17 @@ def _captured(evidence: Evidence) -> Regime:
     base = normalised_steps(evidence, _long(evidence))
     if not base.holds:
         return base
-    steps, end = evidence.steps, evidence.curves.attention[-1]
-    tokens = set(np.argmax(end[steps.rare], axis=1).tolist())
-    saturated = float(min(end[steps.rare].max(axis=1).min(), end[evidence.curves.frequent, evidence.curves.frequent]))
-    one = len(tokens) == 1 and evidence.curves.frequent not in tokens, "rare rows are not captured by one rare token"
-    total = saturated >= 1 - LIMITS.negligible, f"attention is not saturated at the end ({saturated:.3f})"
+    steps, most = evidence.steps, evidence.curves.attention[-1].max(axis=1)
+    tokens = np.argmax(evidence.curves.attention[-1], axis=1)
+    shared = len(np.unique(tokens)) < len(tokens), "every row looks at a token of its own at the end"
+    total = bool(most.min() >= 1 - LIMITS.negligible), f"attention is not saturated at the end ({most.min():.3f})"
     moved = abs(float(steps.losses[-1]) - float(np.interp(LIMITS.settled_share * evidence.end, steps.curves.time, steps.losses)))
     rests = moved <= LIMITS.stall_loss, f"the loss still moves by {moved:.2g} in the last fifth of the run"
-    return narrowed(base, one, total, rests)
+    return narrowed(base, shared, total, rests)
 
 
 def _too_small(evidence: Evidence) -> Regime:
-    """From twice the start the head model has no focus either, and it has learned the unigram law by the end."""
+    """The head model has no focus from twice the start either, but has one without eps, and learns the unigram law by the end."""
     base = normalised_steps(evidence)
     if not base.holds:
         return base
@@ -277,6 +271,8 @@ def _too_small(evidence: Evidence) -> Regime:
     twice = [found.row for found in focused_rows(steps.head(factor=2.0)) if found.up is not None]
     if twice:
         return Regime(False, "a start twice as large has a focus: sigma is above sigma_c / 2")
+    if not any(found.up is not None for found in focused_rows(steps.head(eps=LIMITS.path_eps[0]))):
+        return Regime(False, "there is no focus without eps either")
     head = steps.head()
     left = abs(excess_loss(head, evidence.end, _head_losses(head)))
     return narrowed(base, (left <= LIMITS.unigram, f"the unigram law is not learned by the end ({left:.3f} of it left)"))
@@ -380,7 +376,7 @@ def _offset(evidence: Evidence) -> Comparison:
     y = np.array([(gamma - gamma.mean()) / unit for gamma in gammas])
     slope = float(np.sum(y * x) / (len(y) * np.sum(x * x)))
     error = 1.96 * float(np.std(y - slope * x)) * math.sqrt(len(x) / (len(x) - 1)) / math.sqrt(len(y) * float(np.sum(x * x)))
-    own, most = float(np.sum((y[0] - x) ** 2)), float(chi2.isf(LIMITS.rare_chance, len(x) - 1))
+    own, most = float(np.sum((y[0] - x) ** 2)), float(chdtri(len(x) - 1, LIMITS.rare_chance))
     reason = f"slope {slope:.3f} over {len(y)} starts; this run's own offsets deviate by chi^2 {own:.1f} of {len(x) - 1}"
     over = OverRuns(tuple(np.tile(x, len(y))), tuple(y.ravel()), tuple(np.tile(x, len(y))), "closed form", "gamma_j - mean")
     found = agreement(1.0, slope, LIMITS.offset_slope, reason, measured_error=error, unit="slope", over_runs=over)
@@ -480,14 +476,25 @@ def _drag(evidence: Evidence) -> Comparison:
 
 
 def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
-    """From .3 of the step of a rare row's focus after it to as long before its dilution or the end: 40 steps as published."""
-    windows = {}
+    """From .3 of the step of a rare row's focus after it to as long before its dilution or the end: 40 steps as published.
+
+    Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation; rows that are saturated.
+    """
+    windows, adam = {}, evidence.steps.adam
+    assert adam is not None
     for row in evidence.steps.rare:
         found = evidence.steps.rows[row]
         if found.up is not None:
-            stop = evidence.end if found.down is None else found.down
+            stop = min(evidence.end if found.down is None else found.down, 1 / (1 - adam.b2))
             windows[row] = (1 + LIMITS.transient) * found.up, stop - LIMITS.transient * found.up
-    return {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a}
+    windows = {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a}
+    return {row: window for row, window in windows.items() if _least_focus(evidence, row, window) >= 1 - LIMITS.negligible}
+
+
+def _least_focus(evidence: Evidence, row: int, window: tuple[float, float]) -> float:
+    """The least attention of a row on the most frequent token in a window."""
+    inside = (evidence.time >= window[0]) & (evidence.time <= window[1])
+    return float(np.min(evidence.curves.on_frequent[inside, row], initial=1.0))
 
 
 def _freeze(evidence: Evidence) -> Comparison:
@@ -505,11 +512,17 @@ def _freeze(evidence: Evidence) -> Comparison:
     return Comparison(0.0, changes[worst], LIMITS.frozen_norm, changes[worst] < LIMITS.frozen_norm, reason)
 
 
-def two_block_loss(pi: np.ndarray, transition: np.ndarray, frequent: int) -> float:
-    """pi_0 H(P_0) + (1 - pi_0) H(sum_{i>0} pi_i P_i / (1 - pi_0)): row 0 knows its own law, the others only their mean."""
-    rare = np.arange(len(pi)) != frequent
-    share = float(pi[rare].sum())
-    return float(pi[frequent] * _entropy(transition[frequent]) + share * _entropy(pi[rare] @ transition[rare] / share))
+def block_loss(pi: np.ndarray, transition: np.ndarray, looks_at: np.ndarray) -> float:
+    """sum_B pi_B H(sum_{i in B} pi_i P_i / pi_B) over blocks B of rows that look at the same token: they share their prediction.
+
+    Where all rare tokens look at one of them, the two blocks are the most frequent token and the rest.
+    """
+    total = 0.0
+    for token in np.unique(looks_at):
+        rows = looks_at == token
+        share = float(pi[rows].sum())
+        total += share * _entropy(pi[rows] @ transition[rows] / share)
+    return total
 
 
 def _entropy(law: np.ndarray) -> float:
@@ -518,8 +531,10 @@ def _entropy(law: np.ndarray) -> float:
 
 def _stalled(evidence: Evidence) -> Comparison:
     chain, loss = evidence.steps.law.process, float(evidence.steps.losses[-1])
-    predicted = two_block_loss(chain.stationary, chain.transition, evidence.curves.frequent)
-    reason = f"the loss rests at {loss:.5f}; rare rows captured by one token allow {predicted:.5f}, the chain {chain.floor():.5f}"
+    looks_at = np.argmax(evidence.curves.attention[-1], axis=1)
+    predicted = block_loss(chain.stationary, chain.transition, looks_at)
+    where = f"the loss rests at {loss:.5f} with rows looking at {_words(looks_at.tolist())}"
+    reason = f"{where}; rows that look at one token allow {predicted:.5f}, the chain {chain.floor():.5f}"
     return agreement(predicted, loss, LIMITS.stall_loss, reason, unit="nats")
 
 
@@ -599,22 +614,28 @@ def _cycles(evidence: Evidence) -> Comparison:
 
 
 def _claim(
-    name: str,
+    tag: str,
     statement: str,
     regime: Callable[[Evidence], Regime],
     compare: Callable[[Evidence], Comparison],
     *shown: str,
     **more: Any,
-) -> Any:
-    return claim(f"FDA:{name}", statement, regime, compare, *shown, **{"kind": "prediction", **more})
+) -> Claim:
+    """A claim whose numbers exist only in its regime."""
+
+    def inside(evidence: Evidence) -> Comparison:
+        at = regime(evidence)
+        return compare(evidence) if at.holds else undecided(at.sentence)
+
+    return claim(tag, statement, regime, inside, *shown, **{"kind": "prediction", **more})
 
 
 HEAD = "the head model from the same start, a tenth of this run"
 ADAM_CLAIMS = (
-    _claim("signs", "Each neuron condenses with the sign that its own start gives it", _condensing, _signs, "start", "E1"),
-    _claim("rows", "All rows of the embedding move by the same vector, whatever pi is", _rowwise, _rows, "start", "E1"),
+    _claim("FDA:signs", "Each neuron condenses with the sign that its own start gives it", _condensing, _signs, "start", "E1"),
+    _claim("FDA:rows", "All rows of the embedding move by the same vector, whatever pi is", _rowwise, _rows, "start", "E1"),
     _claim(
-        "offset",
+        "FDA:offset",
         "Tokens differ along the common direction only by their start, in the mean by a closed form",
         _condensing,
         _offset,
@@ -623,16 +644,16 @@ ADAM_CLAIMS = (
         cost="29 starts of the head model, each until its embedding has grown fivefold",
     ),
     _claim(
-        "blind",
+        "FDA:blind",
         "The first focus does not look at the transition matrix: with independent tokens it comes at the same step",
         _blind,
         _blindness,
         "up*",
         cost=f"{HEAD}, and the same with independent tokens",
     ),
-    _claim("total", "Rows focus totally, all but those that the head model names", _named, _total, "up*", cost=HEAD),
+    _claim("FDA:total", "Rows focus totally, all but those that the head model names", _named, _total, "up*", cost=HEAD),
     _claim(
-        "head",
+        "FDA:head",
         "One column of queries and keys gives focus, peak, dilution and return of every row",
         _focusing,
         _head_events,
@@ -641,23 +662,23 @@ ADAM_CLAIMS = (
         cost=HEAD,
     ),
     _claim(
-        "drag",
+        "FDA:drag",
         "At the focus the most frequent row pulls attention up and all rare rows pull it down; then the sum of pulls turns",
         _dragged,
         _drag,
         "up*",
         kind="pattern",
     ),
-    _claim("freeze", "While rare rows are in focus their embeddings stand still", _remembering, _freeze, "up*", "dilution*"),
+    _claim("FDA:freeze", "While rare rows are in focus their embeddings stand still", _remembering, _freeze, "up*", "dilution*"),
     _claim(
-        "stall",
-        "Captured by one rare token, the loss rests where rare rows know only their mean next token",
+        "FDA:stall",
+        "Rows captured by one token know only their mean next token: the loss rests there, above what the chain allows",
         _captured,
         _stalled,
         "end",
     ),
     _claim(
-        "frozen",
+        "FDA:frozen",
         "From a start below sigma_c attention never opens, and the loss rests at the entropy of the tokens",
         _too_small,
         _frozen,
@@ -665,7 +686,7 @@ ADAM_CLAIMS = (
         cost=f"{HEAD}, and from twice the start",
     ),
     _claim(
-        "path",
+        "FDA:path",
         "Peaks of rare rows fall with eps of Adam, down to those of gradient descent",
         _on_path,
         _path,
@@ -673,7 +694,7 @@ ADAM_CLAIMS = (
         cost="5 runs of the head model",
     ),
     _claim(
-        "cycles",
+        "FDA:cycles",
         "Four columns of queries and keys give the openings and self-attention of later cycles",
         _recurring,
         _cycles,

@@ -2,7 +2,7 @@
 
 Row I is the attention of query type I on the most frequent token, of law pi. Events have the names of `stages`:
 
-E_k, Q_k      the k-th singular value of W0 passes max(.1, 3 sv_1 at the start), of Phi .1
+E_k, Q_k      the k-th singular value of W0 or Phi passes .1, or three times the largest at the start where that is more
 upI           row I passes pi + (1 - pi)/2: a total focus
 focusI        row I is largest; of a row that is up, between up and dilution
 dilutionI     row I has lost half of its largest gain so far
@@ -26,6 +26,7 @@ from stagescope.papers.focus_dilution.head_model import HeadModel, normalised
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.observables import TokenCurves
+from stagescope.papers.focus_dilution.stages import openings_of
 from stagescope.params import Params
 
 FRAMES = 1000
@@ -70,10 +71,7 @@ def _focused_row(time: np.ndarray, attention: np.ndarray, row: int, base: float)
 
 def cycle_events(curves: TokenCurves) -> dict[str, float | None]:
     """Every event of the list above by name."""
-    time, level = curves.time, max(LIMITS.level, LIMITS.start_multiple * float(curves.embedding_values[0, 0]))
-    events = {f"E{k + 1}": first_crossing(time, values, level, rising=True) for k, values in enumerate(curves.embedding_values.T)}
-    scores = enumerate(curves.score_values.T)
-    events |= {f"Q{k + 1}": first_crossing(time, values, LIMITS.level, rising=True) for k, values in scores}
+    time, events = curves.time, openings_of(curves)
     for found in focused_rows(curves):
         events[f"up{found.row}"] = found.up
         if found.row != curves.frequent:
@@ -81,14 +79,13 @@ def cycle_events(curves: TokenCurves) -> dict[str, float | None]:
             events |= {f"{kind}{found.row}": when for kind, when in named.items()}
     for token in range(len(curves.pi)):
         if token != curves.frequent:
-            events[f"self{token}"] = first_crossing(time, curves.attention[:, token, token], 0.5, rising=True)
+            events[f"self{token}"] = first_crossing(time, curves.attention[:, token, token], LIMITS.total, rising=True)
     return events
 
 
-def head_curves(law: TokenLoss, start: Params, descent: Descent, columns: int = 1) -> TokenCurves:
+def head_curves(law: TokenLoss, start: Params, descent: Descent, columns: int = 1, independent: bool = False) -> TokenCurves:
     """Curves of the head model from a start of the whole model, as long as the descent; about .15 ms a step in long contexts."""
-    columns = min(columns, law.model.shapes["WQ"][1])
-    head = HeadModel(law=law, columns=columns)
+    head = HeadModel(law=law, columns=min(columns, law.model.shapes["WQ"][1]), independent=independent)
     spaced = np.unique(np.rint(np.linspace(0, descent.steps, min(FRAMES, descent.steps) + 1)))
     begin = head.start(start, normalised(descent))
     run = evolve(head, begin, descent, record=AtTimes(at=tuple(spaced.tolist())), progress=False)

@@ -116,8 +116,9 @@ TAGS = {
             "FD:text-separability": "r = sigma_2/sigma_1 of E[h (y - 1/d)^T]: small r, one mode grows alone; large r, no stages",
         }.items()
     },
+    # Under Adam, RMSprop and sign descent.
     **{
-        tag: Tag("normalised steps", law)
+        tag: Tag(f"{OURS}, normalised steps", law)
         for tag, law in {
             "FDA:signs": "W0 condenses along al = sign(|v|_1 W0^T u + |u|_1 W1 v), G = -dL/dM at 0 along u v^T",
             "FDA:rows": "W0(t) - W0(0) = 1 D^T: rows move alike, left vector 1/sqrt(d)",
@@ -127,7 +128,7 @@ TAGS = {
             "FDA:head": "{WQ = x s^T, WK = y s^T, s in {-1,1}} is invariant, and one column predicts the first cycle",
             "FDA:drag": "e_i = Q_i . sum_j S_ij K_j: e_0 > 0 > e_i at the focus, then the sum turns",
             "FDA:freeze": "in saturated attention norms of rare rows stand still",
-            "FDA:stall": "L = pi_0 H(P_0) + (1 - pi_0) H(sum_(i>0) pi_i P_i / (1 - pi_0))",
+            "FDA:stall": "L = sum_B pi_B H(sum_(i in B) pi_i P_i / pi_B), B all rows that look at one token alone",
             "FDA:frozen": "below sigma_c, about eps^(1/2), no focus: the loss is H(pi)",
             "FDA:path": "eps joins normalised steps (0) and gradient descent (infinity, lr/eps fixed)",
             "FDA:cycles": "four columns predict E_k, Q_k and self-attention of later cycles",
