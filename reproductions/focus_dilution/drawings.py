@@ -325,7 +325,7 @@ def frozen(numbers: Numbers) -> Drawing:
     grid = numbers["grid"]
     drawing, axes = plt.subplots(1, 3 if grid else 2, figsize=(12.2 if grid else 8.6, 3.9), layout="constrained")
     for k, panel in enumerate(numbers["panels"]):
-        name = "0" if panel["eps"] < 1e-10 else f"$10^{{{int(np.log10(panel['eps']))}}}$"
+        name = f"$10^{{{round(np.log10(panel['eps']))}}}$"
         when = panel["focused"][0]
         axes[0].plot(
             panel["step"], panel["row"], color=COLORS[k], label=rf"$\varepsilon$ = {name}: step {when:.0f}" if when else name
