@@ -13,7 +13,6 @@ from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
 DARK = "#333333"
 STAGES = {"I": "condensation", "II": "focus", "III": "dilution", "IV": "new directions, one token after the other"}
 SHADES = {"I": "#f4f4f4", "II": "#dbe9f6", "III": "#fdf0d9", "IV": "#f4f4f4"}
-WHITE = {"fc": "white", "ec": "none", "pad": 0.6}
 PLAIN: Any = {"axes.grid": False}
 
 
@@ -326,7 +325,7 @@ def frozen(numbers: Numbers) -> Drawing:
     grid = numbers["grid"]
     drawing, axes = plt.subplots(1, 3 if grid else 2, figsize=(12.2 if grid else 8.6, 3.9), layout="constrained")
     for k, panel in enumerate(numbers["panels"]):
-        name = "0" if panel["eps"] < 1e-10 else f"$10^{{{int(np.log10(panel['eps']))}}}$"
+        name = f"$10^{{{round(np.log10(panel['eps']))}}}$"
         when = panel["focused"][0]
         axes[0].plot(
             panel["step"], panel["row"], color=COLORS[k], label=rf"$\varepsilon$ = {name}: step {when:.0f}" if when else name
@@ -334,7 +333,9 @@ def frozen(numbers: Numbers) -> Drawing:
         axes[1].plot(panel["step"], panel["attention"], color=COLORS[k])
         if panel["eps"] > 1e-10:
             axes[1].axhline(panel["eps"], color=COLORS[k], lw=0.9, ls="--")
-            axes[1].text(2, panel["eps"] * 1.25, rf"$\varepsilon$ = {name}", fontsize=8, color=COLORS[k], bbox=WHITE)
+            axes[1].text(
+                233, panel["eps"], rf"$\varepsilon$ = {name}", fontsize=8, color=COLORS[k], va="center"
+            )  # beside the axes
     default = next(panel for panel in numbers["panels"] if panel["eps"] == 1e-8)
     axes[1].plot(default["step"], default["rest"], color=GREY, lw=1.2)
     axes[1].text(170, 2e-3, "$W_0$, $W_1$", fontsize=8, color="#555555")
