@@ -109,6 +109,12 @@ def short_contexts(seed: int) -> Training:
     return Training(_lazy(_law(rng, 3, 0.1), float(rng.uniform(0.5, 0.8))), seed, steps=1200, length=LENGTH)
 
 
+def long_focus(seed: int) -> Training:
+    """Lazy chains of 3 to 6 tokens with pi_0 - pi_1 above .2 and persistence .2 to .5 in long contexts: rows stay in focus."""
+    rng = np.random.default_rng([seed, 25])
+    return Training(_lazy(_law(rng, 6, 0.2), float(rng.uniform(0.2, 0.5))), seed, size=WIDE)
+
+
 def small_start(seed: int) -> Training:
     """Lazy chains of 3 or 4 tokens from a start 30 to 200 times smaller than 1/m."""
     rng = np.random.default_rng([seed, 23])
@@ -183,8 +189,8 @@ def _gradients(seed: int) -> Run:
 
 
 def _forgetful(seed: int) -> Run:
-    """RMSprop with beta2 = .9 shown with .999: rare norms do not stand still."""
-    named = clear_lead(seed)
+    """Adam with beta2 = .9 shown with .999: rare norms do not stand still."""
+    named = long_focus(seed)
     return replace(named, optimizer=Adam(b2=0.9)).shown_as(named)
 
 
@@ -212,15 +218,15 @@ def _shuffled(seed: int) -> Run:
     return made.shown_as(replace(made, chain=_lazy(pi, made.chain.persistence)))
 
 
-OTHER_START = Inputs("Adam, another start", "the first frame is another start", partial(_other_start, clear_lead))
+OTHER_START = Inputs("Adam, another start", "the first frame is another start", partial(_other_start, long_focus))
 OTHER_START_SHORT = Inputs(
     "Adam, another start, short contexts", "the first frame is another start", partial(_other_start, short_contexts)
 )
-WARPED = Inputs("Adam, warped", "all states of a run, 1.15 times too late", partial(_warped, clear_lead))
+WARPED = Inputs("Adam, warped", "all states of a run, 1.15 times too late", partial(_warped, long_focus))
 WARPED_SHORT = Inputs(
     "Adam, warped, short contexts", "all states of a run, 1.15 times too late", partial(_warped, short_contexts)
 )
-STRAIGHT = Inputs("Adam, straight", "parameters go straight from start to end", partial(_straight, clear_lead))
+STRAIGHT = Inputs("Adam, straight", "parameters go straight from start to end", partial(_straight, long_focus))
 STOPPED = Inputs("Adam, stopped", "the run stands still from its first focus on", partial(_stopped, clear_lead))
 GRADIENTS = Inputs("Adam, gradients", "gradient descent with momentum, shown as Adam", _gradients)
 FORGETFUL = Inputs("Adam, forgetful", "beta2 = .9 shown as .999", _forgetful)
@@ -238,6 +244,7 @@ INPUTS: tuple[Inputs, ...] = tuple(
     for name, draw in (
         ("long contexts", long_contexts),
         ("clear lead", clear_lead),
+        ("long focus", long_focus),
         ("short contexts", short_contexts),
         ("small start", small_start),
         ("long run", long_run),
@@ -245,13 +252,13 @@ INPUTS: tuple[Inputs, ...] = tuple(
 )
 NULLS: dict[str, tuple[Inputs, ...]] = {
     "FDA:signs": (OTHER_START, STRAIGHT),
-    "FDA:rows": (GRADIENTS, STRAIGHT),
+    "FDA:rows": (STRAIGHT,),
     "FDA:offset": (SHUFFLED, OTHER_START),
     "FDA:blind": (WARPED,),
     "FDA:total": (GRADIENTS,),
     "FDA:head": (OTHER_START, WARPED, STRAIGHT),
-    "FDA:drag": (STOPPED, STRAIGHT),
-    "FDA:freeze": (FORGETFUL, STRAIGHT),
+    "FDA:drag": (STOPPED,),
+    "FDA:freeze": (FORGETFUL,),
     "FDA:stall": (OTHER_PERSISTENCE,),
     "FDA:frozen": (OPENED,),
     "FDA:path": (GRADIENTS,),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stagescope.papers.study import Setup, Study
 
 
-STEPS = ("optimizer", "steps", "lr", "momentum", "weight_decay", "clip", "eps", "beta1", "beta2", "batch")
+STEPS = ("optimizer", "steps", "lr", "momentum", "weight_decay", "clip", "eps", "beta1", "beta2", "lr_per_eps", "batch")
 MOTION = (*STEPS, "until", "method", "rtol", "frames", "record")
 """Options of a study that say how a run moves and is recorded; those of steps."""
 

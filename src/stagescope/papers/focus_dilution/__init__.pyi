@@ -1,3 +1,7 @@
+from .adam_findings import blind_focus as blind_focus
+from .adam_findings import epsilon_path as epsilon_path
+from .adam_findings import focus_measure as focus_measure
+from .adam_findings import frozen_attention as frozen_attention
 from .claims import CLAIMS as CLAIMS
 from .continuation import stall_line as stall_line
 from .continuation import token_rung as token_rung

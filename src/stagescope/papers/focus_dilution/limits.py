@@ -109,6 +109,10 @@ class Limits:
     condensation: float = (
         5.0  # the embedding has condensed where sv_1 is this multiple of the start: what else is in it is a fifth
     )
+    early: float = 0.25  # share of the plateau that the embedding has then: p is nearly uniform below it
+    steps_of_start: float = 10.0  # steps in which an entry passes its start: with fewer the first sign decides
+    stationary: float = 0.1  # sv_2/sv_1 of G up to which rows move alike in finite contexts: .095 as published
+    lead: float = 0.05  # pi_0 - pi_1 from which the most frequent token leads: exceptions had .067 and less
     least_neurons: int = 16  # signs of 16 neurons agree by chance, in either sense, once in 30,000
     flat_law: float = 0.95  # cosine of pi with equal rows up to which the two can be told apart at .99
     sign_share: float = 0.95  # agreement of signs; .97 and more in 48 runs, and .5 by chance
@@ -135,6 +139,7 @@ class Limits:
     clear_gap: float = 0.2  # pi_0 - pi_1 from which every row looks at token 0
     cycle_times: float = 0.05  # of events of later cycles
     cycle_share: float = 0.8  # of these events must be met
+    chance_share: float = 0.51  # of them another start meets on the same chain
     least_cycle_events: int = 5  # of which four of five may be met
 
     # A watched transformer.

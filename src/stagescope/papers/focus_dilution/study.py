@@ -56,6 +56,9 @@ class FocusDilutionOptions(Options):
     eps: motion.Eps = 1e-8
     beta1: motion.Beta1 = 0.9
     beta2: motion.Beta2 = 0.999
+    lr_per_eps: float = Field(
+        0.0, ge=0, description="step size added for each unit of --eps: with it adam goes over into gradient descent as eps grows"
+    )
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
     record: Literal["uniform"] = Field("uniform", description="spacing of the recorded frames")
@@ -106,6 +109,8 @@ FAMILY = ("pi0", "tokens", "delta", "shape")
 def check_use(options: FocusDilutionOptions) -> None:
     """Refuse what would have no effect, and combinations that mean nothing."""
     motion.refuse_unused_motion(options, options.optimizer)
+    if options.optimizer not in ("adam", "rmsprop"):
+        refuse_unused(options, ("lr_per_eps",), f"{options.optimizer} has no eps; choose --optimizer adam")
     if options.transition is not None:
         refuse_unused(options, ("pi", "persistence", *FAMILY), "the chain comes from --transition")
     elif options.pi0 is not None:
@@ -202,7 +207,26 @@ STUDY = Study(
             measures=("events", "verdicts", "numbers"),
             color="FD:linear-condensed",
         ),
+        "adam-to-flow": NamedSweep(
+            "from the experiment to the theorem: focus of the published chain by eps of Adam and by the start, with 64 neurons",
+            preset=None,
+            options={
+                "pi": (0.75, 0.19, 0.05, 0.01),
+                "persistence": 0.8,
+                "scale": 1.0,
+                "width": 64,
+                "optimizer": "adam",
+                "lr": 1.5e-4 * (256 / 64) ** (2 / 3),
+                "lr_per_eps": 0.05,
+                "steps": 3000,
+                "frames": 500,
+            },
+            grid={"eps": "1e-10:1:11:log", "init_scale": "1.25e-4:3.2e-2:9:log"},
+            measures=("focus",),
+            color="focus.least",
+        ),
     },
+    measures={"focus": lambda run: parts.focus_measure(run)},
     boundaries={
         "stall": Boundary(
             "lambda_c: above it the symmetric (1,1) of equal rare tokens is unstable",
