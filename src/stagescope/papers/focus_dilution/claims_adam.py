@@ -202,10 +202,10 @@ def _rowwise(evidence: Evidence) -> Regime:
     base = _condensing(evidence)
     if not base.holds:
         return base
-    left, _, ratio = evidence.steps.origin.condensing
+    left = evidence.steps.origin.condensing[0]
     alike = float(left.sum() / math.sqrt(len(left)))
-    near = ratio <= LIMITS.stationary, f"contexts are finite, and G has a second direction (sv_2/sv_1 {ratio:.2f})"
-    return narrowed(base, (alike < LIMITS.flat_law, f"pi is nearly uniform (cosine {alike:.3f} with equal rows)"), near)
+    uneven = alike < LIMITS.flat_law, f"pi is nearly uniform (cosine {alike:.3f} with equal rows)"
+    return narrowed(base, uneven, _stationary(evidence))
 
 
 def _leading(evidence: Evidence) -> Regime:
@@ -220,7 +220,8 @@ def _focusing(evidence: Evidence) -> Regime:
     return narrowed(base, (bool(evidence.steps.ups), "no row has a total focus")) if base.holds else base
 
 
-def _blind(evidence: Evidence) -> Regime:
+def _early(evidence: Evidence) -> Regime:
+    """The first focus comes before the unigram law is learned."""
     base = _focusing(evidence)
     if not base.holds:
         return base
@@ -228,6 +229,16 @@ def _blind(evidence: Evidence) -> Regime:
     left = excess_loss(steps.curves, min(steps.ups.values()), steps.losses)
     words = f"{left:.2f} of the excess loss is left at the first focus; the focus is blind above {LIMITS.blind:g}"
     return narrowed(Regime(True, words), (left > LIMITS.blind, words))
+
+
+def _stationary(evidence: Evidence) -> Condition:
+    ratio = evidence.steps.origin.condensing[2]
+    return ratio <= LIMITS.stationary, f"contexts are finite, and G has a second direction (sv_2/sv_1 {ratio:.2f})"
+
+
+def _blind(evidence: Evidence) -> Regime:
+    base = _early(evidence)
+    return narrowed(base, _stationary(evidence)) if base.holds else base
 
 
 def _named(evidence: Evidence) -> Regime:
@@ -260,7 +271,8 @@ def _dragged(evidence: Evidence) -> Regime:
     wants = (steps.law.process.transition - says) @ (np.sign(np.sum(at["W0"] @ along)) * along @ at["W1"])
     enough = evidence.end >= LIMITS.plateau * up, f"the run ends before {LIMITS.plateau:g} times the step of the focus"
     inward = [row for row in steps.rare if wants[row] >= 0]
-    return narrowed(base, (not inward, f"rows {_words(inward)} lead to frequent tokens more often than the model says"), enough)
+    outward = not inward, f"rows {_words(inward)} lead to frequent tokens more often than the model says"
+    return narrowed(base, outward, enough, _stationary(evidence))
 
 
 def _remembering(evidence: Evidence) -> Regime:
@@ -595,7 +607,7 @@ def _heights(curves: TokenCurves, rare: list[int]) -> list[float]:
 
 
 def _path(evidence: Evidence) -> Comparison:
-    """Peaks of the run, then of the head model at larger eps: none rises by more than .01, the last is as under gradients."""
+    """Peaks of the run, then of the head model at larger eps: none rises beyond its error, the last is as under gradients."""
     steps = evidence.steps
     assert steps.adam is not None
     found, own = path_heights(evidence), [steps.rows[row].height for row in steps.rare]
@@ -607,7 +619,7 @@ def _path(evidence: Evidence) -> Comparison:
         f"eps {eps:g}: {' '.join(f'{h:.3f}' for h in row)}" for eps, row in zip([steps.adam.eps, *larger], table, strict=True)
     )
     reason = f"largest attention of rare rows {shown}; gradient descent differs from the last by {last:.4f}"
-    falls = rises <= LIMITS.path_end
+    falls = rises <= LIMITS.peak_height
     return Comparison("falls", "falls" if falls else "rises", "exact", falls and last <= LIMITS.path_end, reason)
 
 
@@ -679,7 +691,7 @@ ADAM_CLAIMS = (
     _claim(
         "FDA:head",
         "One column of queries and keys gives focus, peak, dilution and return of every row",
-        _blind,
+        _early,
         _head_events,
         "up*",
         "return*",
