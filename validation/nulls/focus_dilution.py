@@ -484,6 +484,18 @@ INPUTS: dict[str, tuple[Inputs, ...]] = {
         ),
         Inputs("equal rare tokens", f"flows on lazy chains with equal rare tokens; {_SPREAD}", partial(_rare, equal_rare), "FD:"),
         Inputs(
+            "separated tokens",
+            f"flows on lazy chains, each token 2 to 4.5 times as frequent as the next; {_SPREAD}",
+            _separated,
+            "FD:",
+        ),
+        Inputs(
+            "separated tokens, Adam",
+            "Adam on such chains of persistence .65 to .9, width 64, start 1/64",
+            _separated_adam,
+            "FD:",
+        ),
+        Inputs(
             "saturated equal tokens",
             "three tokens, the rare ones equal, from the saturated end with noise",
             _saturated_equal,

@@ -220,7 +220,15 @@ def test_a_ratio_that_says_nothing_is_words_and_decides_the_same(monkeypatch, sl
     assert "0.004; too large to state in the limit" in row.reason
 
 
-FAR = {"FD:delta-law", "FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate", "FD:eps-law"}
+FAR = {
+    "FD:approach",
+    "FD:delta-law",
+    "FD:second-order",
+    "FD:dilution",
+    "FD:embedding-direction",
+    "FD:embedding-rate",
+    "FD:eps-law",
+}
 """Claims that some nulls cannot reach: wandering parameters, or another law, have no stay at the point, and companion runs are of
 the law that is named, so that delays between them and the run have an error."""
 

@@ -149,7 +149,7 @@ class Asymmetry:
 
     @cached_property
     def symmetric(self) -> SmallPoint:
-        """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric."""
+        """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric [FD:degenerate]."""
         loss = self.at(0.0)
         return small_point(loss, condensed_start(loss, 1.0), 1, 1)
 
@@ -307,11 +307,11 @@ def _saturated_stay(evidence: Evidence) -> np.ndarray:
 
 def _saturated(evidence: Evidence) -> Regime:
     """Equal rare tokens, and a flow that is at the saturated end of the symmetric points, wherever it started."""
-    found = family_of(evidence)
-    if found is None or found.delta > LIMITS.equal:
+    family = family_of(evidence)
+    if family is None or family.delta > LIMITS.equal:
         return not_applicable("applies only to lazy chains with equal rare tokens")
     base, off, stay = _population_flow(evidence), _off_saturation(evidence), _saturated_stay(evidence)
-    words = f"attention comes to {off.min():.2g} of the saturated end, of which Proposition 3.8 speaks; {found.member}"
+    words = f"attention comes to {off.min():.2g} of the saturated end, of which Proposition 3.8 speaks; {family.member}"
     if off.min() <= LIMITS.saturated:
         words = f"attention saturates, but |F| does not fall to {LIMITS.saturated:g} while rare tokens are alike"
     # A rate is none if it is a hundredth of that at which attention opens: the stay must show it.
@@ -323,8 +323,8 @@ def _saturated(evidence: Evidence) -> Regime:
 
 def _tangential(evidence: Evidence) -> Comparison:
     """By how many e-folds gamma and beta of equal rare tokens part along the first direction, from the saturated end on."""
-    found, stay, curves = family_of(evidence), _saturated_stay(evidence), evidence.curves
-    if found is None or len(stay) < 2:
+    family, stay, curves = family_of(evidence), _saturated_stay(evidence), evidence.curves
+    if family is None or len(stay) < 2:
         return undecided("the run is not at the saturated end", 0.0, 1.0, "e-folds")
     w0, w1 = (curves.params[name][stay] for name in ("W0", "W1"))
     alpha = np.linalg.svd(np.concatenate([w0[0], w1[0].T]), full_matrices=False)[2][0]
@@ -344,19 +344,19 @@ def _rise_at_saturation(evidence: Evidence, delta: float) -> Rise | None:
 
 def _three(evidence: Evidence) -> Regime:
     """A flow at the saturated end of three tokens whose rare ones are almost equal, wherever it started."""
-    found = family_of(evidence)
-    if found is None or len(evidence.pi) != 3 or found.delta <= LIMITS.equal:
+    family = family_of(evidence)
+    if family is None or len(evidence.pi) != 3 or family.delta <= LIMITS.equal:
         return not_applicable("applies only to lazy chains of three tokens, the rare ones almost equal")
-    rise = _rise_at_saturation(evidence, found.delta)
+    rise = _rise_at_saturation(evidence, family.delta)
     if rise is None:
-        words = f"sv_2(W0) does not rise tenfold to {LIMITS.linear * found.delta:.2g}; {found.member}"
+        words = f"sv_2(W0) does not rise tenfold to {LIMITS.linear * family.delta:.2g}; {family.member}"
         return narrowed(_population_flow(evidence), (False, words))
-    frequent = found.frequent
+    frequent = family.frequent
     at_end = saturated_attention(evidence.pi, frequent)[:, frequent]
     off = float(np.abs(evidence.curves.on_frequent[evidence.frame(rise.start)] - at_end).max())
-    holds = f"attention on the frequent token is {off:.1g} from saturation, and delta^2 = {found.delta**2:.1g}"
-    words = f"{holds}: Theorem 3.9 needs less; {found.member}"
-    return narrowed(replace(_population_flow(evidence), sentence=holds), (off <= found.delta**2, words))
+    holds = f"attention on the frequent token is {off:.1g} from saturation, and delta^2 = {family.delta**2:.1g}"
+    words = f"{holds}: Theorem 3.9 needs less; {family.member}"
+    return narrowed(replace(_population_flow(evidence), sentence=holds), (off <= family.delta**2, words))
 
 
 def _kappa(evidence: Evidence) -> Comparison:
@@ -365,18 +365,18 @@ def _kappa(evidence: Evidence) -> Comparison:
     The point is neutral along one direction, in which rare tokens part. Attention that is off by dA_i in row i moves dL/dM, and
     the rate with it, by pi_i |dA_i| |P_i - softmax_i| at most: the error of the prediction.
     """
-    found = family_of(evidence)
-    rise = None if found is None else _rise_at_saturation(evidence, found.delta)
-    if found is None or len(evidence.pi) != 3 or rise is None:
+    family = family_of(evidence)
+    rise = None if family is None else _rise_at_saturation(evidence, family.delta)
+    if family is None or len(evidence.pi) != 3 or rise is None:
         return undecided("sv_2(W0) does not rise tenfold while it is far below delta", "-", unit="1/t")
-    kappa, chain = saturated_kappa(float(evidence.pi[found.frequent]), found.persistence), evidence.law.process
-    predicted, errors = kappa * found.delta, []
+    kappa, chain = saturated_kappa(float(evidence.pi[family.frequent]), family.persistence), evidence.law.process
+    predicted, errors = kappa * family.delta, []
     for frame in (evidence.frame(rise.start), evidence.frame(rise.stop)):
         attention = evidence.curves.attention[frame]
         logits = attention @ evidence.curves.params["W0"][frame] @ evidence.curves.params["W1"][frame]
-        off = np.linalg.norm(attention - saturated_attention(evidence.pi, found.frequent), axis=1)
+        off = np.linalg.norm(attention - saturated_attention(evidence.pi, family.frequent), axis=1)
         errors.append(float(np.sum(evidence.pi * off * np.linalg.norm(chain.transition - softmax(logits), axis=1))))
-    reason = f"rate/delta = {rise.rate / found.delta:.4f} over a tenfold rise of sv_2(W0), kappa = {kappa:.4f}"
+    reason = f"rate/delta = {rise.rate / family.delta:.4f} over a tenfold rise of sv_2(W0), kappa = {kappa:.4f}"
     return agreement(predicted, rise.rate, LIMITS.rate * predicted, reason, predicted_error=max(errors), unit="1/t")
 
 
@@ -401,8 +401,8 @@ def _long(evidence: Evidence) -> Condition:
 def _stall(evidence: Evidence) -> Comparison:
     end, second = evidence.end, evidence.second
     shown = "not reached" if second is None else f"{second:.4g}"
-    found = family_of(evidence)
-    reason = f"E2 {shown} by {evidence.run.clock} = {end:.4g}" + (f"; {found.member}" if found is not None else "")
+    family = family_of(evidence)
+    reason = f"E2 {shown} by {evidence.run.clock} = {end:.4g}" + (f"; {family.member}" if family is not None else "")
     return Comparison("not reached", shown, "exact", second is None, reason)
 
 

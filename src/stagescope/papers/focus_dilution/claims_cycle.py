@@ -155,11 +155,11 @@ def _focus_on(evidence: Evidence, token: int, rows: np.ndarray) -> tuple[int, fl
 def _token_cycles(evidence: Evidence) -> Comparison:
     """For each token but the most frequent and the rarest: some rarer row focuses on it and lets go, later for rarer tokens."""
     order, unit = np.argsort(-evidence.pi, kind="stable"), "tokens"
-    found = {token: _focus_on(evidence, token, order[place + 2 :]) for place, token in enumerate(order[1:-1].tolist())}
-    cycles = {token: cycle for token, cycle in found.items() if cycle is not None}
+    by_token = {token: _focus_on(evidence, token, order[place + 2 :]) for place, token in enumerate(order[1:-1].tolist())}
+    cycles = {token: cycle for token, cycle in by_token.items() if cycle is not None}
     shown = [f"token {token} by row {row}, +{gain:.2f} at {when:.4g}" for token, (row, gain, when) in cycles.items()]
     reason = f"focus and dilution on {'; on '.join(shown)}" if shown else "no row focuses on a token but the most frequent"
-    missing = [str(token) for token in found if token not in cycles]
+    missing = [str(token) for token in by_token if token not in cycles]
     swapped = any(late[2] <= early[2] for early, late in pairwise(cycles.values()))
     reason += f"; not on {', '.join(missing)}" if missing else ""
     reason += "; not in the order of frequency" if swapped else ""
@@ -168,7 +168,7 @@ def _token_cycles(evidence: Evidence) -> Comparison:
     holds = True if good and gained >= LIMITS.learned_share else False if not good and learned else None
     reason += "" if good or learned else "; the loss still falls, so more may come"
     reason += "; the loss has not fallen, so nothing was learned in turn" if good and holds is None else ""
-    return Comparison(float(len(found)), float(len(cycles)), "all, in order", holds, reason, unit=unit)
+    return Comparison(float(len(by_token)), float(len(cycles)), "all, in order", holds, reason, unit=unit)
 
 
 def _gained(evidence: Evidence) -> float:

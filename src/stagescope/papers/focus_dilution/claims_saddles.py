@@ -295,8 +295,8 @@ def _displacement(evidence: Evidence) -> Comparison:
     predicted = factor * (eta[frames] - eta[0])
     if np.any(np.diff(np.abs(predicted), prepend=0.0) <= 0):
         return not_decided("eta does not grow with D: what drives D is not attention")
-    found = _of_small(moved[frames], predicted, float(np.abs(np.array(later) / factor - 1).max()))
-    return replace(found, reason=f"D/(eta - eta_0) = {factor:.4g} by gamma and beta of the plateau: {found.reason}")
+    compared = _of_small(moved[frames], predicted, float(np.abs(np.array(later) / factor - 1).max()))
+    return replace(compared, reason=f"D/(eta - eta_0) = {factor:.4g} by gamma and beta of the plateau: {compared.reason}")
 
 
 def _factor(evidence: Evidence, visit: SaddleVisit, frame: int) -> float:

@@ -298,7 +298,10 @@ def saturation_boundary(first: float, tokens: int) -> float:
 
 
 def saturated_attention(pi: np.ndarray, frequent: int) -> np.ndarray:
-    """A at the saturated end: the frequent token attends to itself alone, rare ones to rare ones as often as they occur."""
+    """A at the saturated end: the frequent token attends to itself alone, rare ones to rare ones as often as they occur.
+
+    Rare rows are the same for every delta, so theta(delta) is a critical point there [FD:saturated-orders].
+    """
     rare = np.where(np.arange(len(pi)) == frequent, 0.0, pi)
     rows = np.tile(rare / rare.sum(), (len(pi), 1))
     rows[frequent] = np.arange(len(pi)) == frequent
