@@ -513,7 +513,8 @@ def _drag(evidence: Evidence) -> Comparison:
 def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
     """From .3 of the step of a rare row's focus after it to as long before its dilution or the end: 40 steps as published.
 
-    Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation; rows that are saturated.
+    Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation, and only where every row
+    is saturated: a row that looks elsewhere moves the embedding of the token it looks at.
     """
     windows, adam = {}, evidence.steps.adam
     assert adam is not None
@@ -523,13 +524,13 @@ def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
             stop = min(evidence.end if found.down is None else found.down, 1 / (1 - adam.b2))
             windows[row] = (1 + LIMITS.transient) * found.up, stop - LIMITS.transient * found.up
     windows = {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a}
-    return {row: window for row, window in windows.items() if _least_focus(evidence, row, window) >= 1 - LIMITS.negligible}
+    return {row: window for row, window in windows.items() if _least_focus(evidence, window) >= 1 - LIMITS.negligible}
 
 
-def _least_focus(evidence: Evidence, row: int, window: tuple[float, float]) -> float:
-    """The least attention of a row on the most frequent token in a window."""
+def _least_focus(evidence: Evidence, window: tuple[float, float]) -> float:
+    """The least attention of any row on the most frequent token in a window."""
     inside = (evidence.time >= window[0]) & (evidence.time <= window[1])
-    return float(np.min(evidence.curves.on_frequent[inside, row], initial=1.0))
+    return float(np.min(evidence.curves.on_frequent[inside], initial=1.0))
 
 
 def _freeze(evidence: Evidence) -> Comparison:
@@ -542,7 +543,7 @@ def _freeze(evidence: Evidence) -> Comparison:
     grown = evidence.curves.norms[:, evidence.curves.frequent]
     begin, stop = _windows(evidence)[worst]
     own = float(np.interp(stop, evidence.time, grown) / np.interp(begin, evidence.time, grown))
-    held = f"while in focus the norm of row {worst} changes by {changes[worst]:.2%}"
+    held = f"while all rows are in focus the norm of row {worst} changes by {changes[worst]:.2%}"
     reason = f"{held}; that of row {evidence.curves.frequent} {own:.2f}-fold"
     return Comparison(0.0, changes[worst], LIMITS.frozen_norm, changes[worst] < LIMITS.frozen_norm, reason)
 
@@ -620,7 +621,7 @@ def _path(evidence: Evidence) -> Comparison:
     )
     reason = f"largest attention of rare rows {shown}; gradient descent differs from the last by {last:.4f}"
     falls = rises <= LIMITS.peak_height
-    return Comparison("falls", "falls" if falls else "rises", "exact", falls and last <= LIMITS.path_end, reason)
+    return Comparison("falls", "falls" if falls else "rises", "exact", falls and last <= LIMITS.peak_height, reason)
 
 
 def _later_names(evidence: Evidence) -> list[str]:
@@ -705,7 +706,15 @@ ADAM_CLAIMS = (
         "up*",
         kind="pattern",
     ),
-    _claim("FDA:freeze", "While rare rows are in focus their embeddings stand still", _remembering, _freeze, "up*", "dilution*"),
+    _claim(
+        "FDA:freeze",
+        "While all rows are in saturated focus the embeddings of rare tokens stand still",
+        _remembering,
+        _freeze,
+        "up*",
+        "dilution*",
+        rules=2,
+    ),
     _claim(
         "FDA:stall",
         "Rows captured by one token know only their mean next token: the loss rests there, above what the chain allows",
@@ -727,6 +736,7 @@ ADAM_CLAIMS = (
         _on_path,
         _path,
         "up*",
+        rules=2,
         cost="5 runs of the head model",
     ),
     _claim(
