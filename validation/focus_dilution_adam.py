@@ -1,6 +1,6 @@
 """Focus and dilution under Adam: events of the head model from the start against runs of the whole model, on fresh chains.
 
-    python -m validation.focus_dilution_adam [--first SEED] [--chains 40]
+    python -m validation.focus_dilution_adam [--first SEED] [--chains 40] [--bounds]
 
 Chains have 3 to 6 tokens, Dirichlet pi, and are lazy, general or mixed; contexts are long, the optimiser is the published one.
 The rules (events, intervals, bars below) were committed before the seeds were drawn. The null is the head model of another start.
@@ -10,14 +10,18 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 import stagescope as ss
 from stagescope.dynamics.descent import Adam, Descent
+from stagescope.papers.focus_dilution.adam_findings import left_at_focus
+from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.head_prediction import FocusedRow, cycle_events, focused_rows, head_curves, head_prediction
-from stagescope.papers.focus_dilution.loss import TokenPopulation
+from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.loss import TokenFinite, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.processes.markov_chain import Chain
 
@@ -142,11 +146,70 @@ def held(trials: Sequence[Trial]) -> dict[str, bool]:
     return found
 
 
+# The two bounds that the theory set after looking: sv_2/sv_1 of G, and the excess loss at the focus.
+
+RATIOS, EXCESS = (0.0, 0.1, 0.2, 0.3, 0.5, 10.0), (-10.0, 0.05, 0.15, 2.0)
+
+
+def second_direction(seed: int) -> tuple[float, float, float, bool]:
+    """In contexts of 8 to 24 tokens: sv_2/sv_1 of G, agreement of signs, error of the first focus, and whether rows are named."""
+    rng = np.random.default_rng([seed, 7])
+    pi = np.sort(rng.dirichlet(np.full(3, 2.0)))[::-1]
+    chain = ss.LazyChain(pi=tuple(pi.tolist()), persistence=float(rng.uniform(0.2, 0.9)))
+    model = ss.TokenAttention(vocab=3, width=WIDTH, key_width=8, scale=WIDTH / 8)
+    law = TokenFinite(model=model, process=chain, length=int(rng.integers(8, 25)), start="uniform")
+    start, descent = model.init(seed, 1 / WIDTH), Descent(optimizer=Adam(eps=1e-8 * WIDTH / 8), lr=1.5e-4, steps=350)
+    run = ss.evolve(law, start, descent, record=ss.Every(n=2), progress=False)
+    curves = TokenCurves(run.time, {name: run.params[name] for name in run.params}, law)
+    head = HeadModel(law=law)
+    grown = int(np.argmax(curves.embedding_values[:, 0] > LIMITS.condensation * curves.embedding_values[0, 0]))
+    right = np.linalg.svd(curves.params["W0"][grown])[2][0]
+    same = float(np.mean(np.sign(right) == head.alignment(start)))
+    shown, said = ({row.row: row.up for row in focused_rows(each)} for each in (curves, head_curves(law, start, descent)))
+    off = [abs(other / up - 1) for row, up in shown.items() if up is not None and (other := said[row]) is not None]
+    named = all((shown[row] is None) == (said[row] is None) for row in shown)
+    return head.condensing[2], max(same, 1 - same), max(off, default=np.nan), named
+
+
+def blindness(seed: int) -> tuple[float, float]:
+    """In long contexts: the excess loss left at the first focus, and its step with independent tokens over that with P."""
+    chain = adam_chain(np.random.default_rng([seed, 8]), "lazy")
+    law = TokenPopulation(model=ss.TokenAttention(vocab=chain.vocab, width=WIDTH, scale=1.0), process=chain)
+    start, descent = law.model.init(seed, 1 / WIDTH), Descent(optimizer=Adam(), lr=1.5e-4, steps=STEPS)
+    own, other = (head_curves(law, start, descent, independent=each) for each in (False, True))
+    ups = [min((row.up for row in focused_rows(each) if row.up is not None), default=np.nan) for each in (own, other)]
+    return left_at_focus(own), ups[1] / ups[0]
+
+
+def bounds(first: int, chains: int) -> Iterator[str]:
+    found = np.array([second_direction(seed) for seed in range(first, first + chains)])
+    yield "sv_2/sv_1 of G   chains  signs: median  least    focus off: median   90 %   rows named"
+    for low, high in pairwise(RATIOS):
+        part = found[(found[:, 0] >= low) & (found[:, 0] < high)]
+        if len(part):
+            off = part[np.isfinite(part[:, 2]), 2]
+            median, high90 = np.quantile(off, [0.5, 0.9]) if off.size else (np.nan, np.nan)
+            signs = f"{np.median(part[:, 1]):>13.3f} {part[:, 1].min():>6.3f}"
+            focus = f"{median:>19.2%} {high90:>6.2%} {int(part[:, 3].sum()):>8}"
+            yield f"{low:.1f} to {high:<8.1f} {len(part):>6} {signs} {focus}"
+    found = np.array([blindness(seed) for seed in range(first, first + 2 * chains)])
+    yield "excess loss left   chains   step with independent tokens over that with P: median, least, largest; without focus"
+    for low, high in pairwise(EXCESS):
+        part = found[(found[:, 0] >= low) & (found[:, 0] < high), 1]
+        both = part[np.isfinite(part)]
+        shown = f"{np.median(both):.3f} {both.min():.3f} {both.max():.3f}" if both.size else "-"
+        yield f"{low:.2f} to {high:<8.2f} {len(part):>6}   {shown}; {len(part) - both.size}"
+
+
 def main(words: Sequence[str] = ()) -> bool:
     parser = argparse.ArgumentParser(prog="validation.focus_dilution_adam", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--first", type=int, default=FIRST, help="first seed; draw only after the rules are frozen")
     parser.add_argument("--chains", type=int, default=CHAINS)
+    parser.add_argument("--bounds", action="store_true", help="the two bounds of regimes in place of predicted events")
     given = parser.parse_args(words)
+    if given.bounds:
+        print("\n".join(bounds(given.first, given.chains)))
+        return True
     trials = []
     for seed in range(given.first, given.first + given.chains):
         found = trial(seed)

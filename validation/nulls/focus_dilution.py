@@ -490,7 +490,10 @@ INPUTS: dict[str, tuple[Inputs, ...]] = {
             "FD:",
         ),
         Inputs(
-            "separated tokens, Adam", "Adam on such chains of persistence .65 to .9, width 64, start 1/64", _separated_adam, "FD:"
+            "separated tokens, Adam",
+            "Adam on such chains of persistence .65 to .9, width 64, start 1/64",
+            _separated_adam,
+            "FD:",
         ),
         Inputs(
             "saturated equal tokens",

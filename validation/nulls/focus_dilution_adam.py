@@ -16,7 +16,7 @@ from stagescope.claims.inputs import Inputs
 from stagescope.dynamics.descent import Adam, Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Uniform
-from stagescope.papers.focus_dilution.claims_adam import path_rate
+from stagescope.papers.focus_dilution.evidence_adam import path_rate
 from stagescope.papers.focus_dilution.head_prediction import focused_rows
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention

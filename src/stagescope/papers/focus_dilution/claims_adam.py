@@ -6,8 +6,6 @@ dilute when the loss reverses the pull of the most frequent row. Companion runs 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,123 +24,22 @@ from stagescope.claims.comparison import (
     regime_of,
     undecided,
 )
-from stagescope.dynamics.descent import Adam, Descent, HeavyBall
+from stagescope.dynamics.descent import Adam
 from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.evidence import Evidence
+from stagescope.papers.focus_dilution.evidence_adam import StepsEvidence
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.head_prediction import (
-    FocusedRow,
     cycle_events,
     excess_loss,
     focused_rows,
-    head_curves,
     why_not_spoken,
 )
 from stagescope.papers.focus_dilution.limits import LIMITS
-from stagescope.papers.focus_dilution.loss import TokenCounts, TokenLoss, TokenPopulation
+from stagescope.papers.focus_dilution.loss import TokenCounts, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.params import Params, root_mean_square
-from stagescope.spec import build
-
-
-@dataclass(frozen=True, eq=False)
-class StepsEvidence:
-    """What a run in steps shows, beside the head model from the same start."""
-
-    evidence: Evidence
-
-    @property
-    def curves(self) -> TokenCurves:
-        return self.evidence.curves
-
-    @property
-    def law(self) -> TokenLoss:
-        return self.curves.law
-
-    @cached_property
-    def descent(self) -> Descent | None:
-        """The steps of the run, as many as it has; None where it is no descent."""
-        run = self.evidence.run
-        moving = build(run.spec["dynamics"])
-        return moving.shortened(int(run.step[-1])) if isinstance(moving, Descent) and int(run.step[-1]) > 0 else None
-
-    @property
-    def adam(self) -> Adam | None:
-        """The optimiser where it divides each entry by the size of its own history."""
-        optimizer = None if self.descent is None else self.descent.optimizer
-        return optimizer if isinstance(optimizer, Adam) else None
-
-    @cached_property
-    def losses(self) -> np.ndarray:
-        """The loss at the times of the curves."""
-        run = self.evidence.run
-        return np.interp(self.curves.time, run.time, run.series["loss"])
-
-    @cached_property
-    def rows(self) -> tuple[FocusedRow, ...]:
-        return focused_rows(self.curves)
-
-    @cached_property
-    def ups(self) -> dict[int, float]:
-        """When rows had a total focus, by row."""
-        return {found.row: found.up for found in self.rows if found.up is not None}
-
-    @cached_property
-    def rare(self) -> list[int]:
-        return [row for row in range(len(self.curves.pi)) if row != self.curves.frequent]
-
-    @cached_property
-    def origin(self) -> HeadModel:
-        return HeadModel(law=self.law)
-
-    @cached_property
-    def whole(self) -> HeadModel:
-        """The head model with all columns, which is the whole model, in long contexts."""
-        law = TokenPopulation(model=self.law.model, process=self.law.process)
-        return HeadModel(law=law, columns=law.model.shapes["WQ"][1])
-
-    def head(self, **change: Any) -> TokenCurves:
-        """The head model from the start of the run with a change, made once: see `_head`."""
-        reading = self.evidence.reading
-        return self._head(change) if reading is None else reading.companion(self._head, change)
-
-    def _head(self, change: dict[str, Any]) -> TokenCurves:
-        """`columns`, `steps`; `factor` of the start, `seed` of another; `independent` tokens; `eps` or `momentum` of the path.
-
-        The path leads from the optimiser of the run to gradient descent with its momentum.
-        """
-        law, start, descent = self.law, self.evidence.start, self.descent
-        assert descent is not None
-        if "seed" in change:
-            scales = {name: root_mean_square({name: block}) for name, block in start.items()}
-            start = law.model.init(change["seed"], scales)
-        start = {name: change.get("factor", 1.0) * block for name, block in start.items()}
-        if "eps" in change:
-            update = {"optimizer": descent.optimizer.model_copy(update={"eps": change["eps"]})}
-            descent = descent.model_copy(update={**update, "lr": path_rate(descent, change["eps"])})
-        if change.get("momentum"):  # what remains of Adam where eps is large: lr / eps times the mean gradient
-            decay = self.adam.b1 if self.adam is not None else 0.0
-            ball = HeavyBall(momentum=decay)
-            descent = descent.model_copy(update={"optimizer": ball, "lr": LIMITS.path_rate * (1 - decay)})
-        descent = descent.shortened(change.get("steps", descent.steps))
-        return head_curves(law, start, descent, change.get("columns", 1), change.get("independent", False))
-
-    @cached_property
-    def fivefold(self) -> int | None:
-        """The first frame at which sv_1(W0) is five times that of the start: condensed, and not yet bent by p."""
-        values = self.curves.embedding_values[:, 0]
-        above = np.flatnonzero(values >= LIMITS.condensation * values[0])
-        return int(above[0]) if above.size else None
-
-    def frame(self, when: float) -> int:
-        return int(np.argmin(np.abs(self.curves.time - when)))
-
-
-def path_rate(descent: Descent, eps: float) -> float:
-    """The step size on the path from Adam to gradient descent: that of the run, and .05 eps, so that lr / eps goes to .05."""
-    return descent.lr + LIMITS.path_rate * eps
-
 
 # Regimes: for which optimiser, start and contexts each claim is derived.
 
@@ -202,10 +99,10 @@ def _rowwise(evidence: Evidence) -> Regime:
     base = _condensing(evidence)
     if not base.holds:
         return base
-    left, _, ratio = evidence.steps.origin.condensing
+    left = evidence.steps.origin.condensing[0]
     alike = float(left.sum() / math.sqrt(len(left)))
-    near = ratio <= LIMITS.stationary, f"contexts are finite, and G has a second direction (sv_2/sv_1 {ratio:.2f})"
-    return narrowed(base, (alike < LIMITS.flat_law, f"pi is nearly uniform (cosine {alike:.3f} with equal rows)"), near)
+    uneven = alike < LIMITS.flat_law, f"pi is nearly uniform (cosine {alike:.3f} with equal rows)"
+    return narrowed(base, uneven, _stationary(evidence))
 
 
 def _leading(evidence: Evidence) -> Regime:
@@ -220,7 +117,8 @@ def _focusing(evidence: Evidence) -> Regime:
     return narrowed(base, (bool(evidence.steps.ups), "no row has a total focus")) if base.holds else base
 
 
-def _blind(evidence: Evidence) -> Regime:
+def _early(evidence: Evidence) -> Regime:
+    """The first focus comes before the unigram law is learned."""
     base = _focusing(evidence)
     if not base.holds:
         return base
@@ -228,6 +126,16 @@ def _blind(evidence: Evidence) -> Regime:
     left = excess_loss(steps.curves, min(steps.ups.values()), steps.losses)
     words = f"{left:.2f} of the excess loss is left at the first focus; the focus is blind above {LIMITS.blind:g}"
     return narrowed(Regime(True, words), (left > LIMITS.blind, words))
+
+
+def _stationary(evidence: Evidence) -> Condition:
+    ratio = evidence.steps.origin.condensing[2]
+    return ratio <= LIMITS.stationary, f"contexts are finite, and G has a second direction (sv_2/sv_1 {ratio:.2f})"
+
+
+def _blind(evidence: Evidence) -> Regime:
+    base = _early(evidence)
+    return narrowed(base, _stationary(evidence)) if base.holds else base
 
 
 def _named(evidence: Evidence) -> Regime:
@@ -260,7 +168,8 @@ def _dragged(evidence: Evidence) -> Regime:
     wants = (steps.law.process.transition - says) @ (np.sign(np.sum(at["W0"] @ along)) * along @ at["W1"])
     enough = evidence.end >= LIMITS.plateau * up, f"the run ends before {LIMITS.plateau:g} times the step of the focus"
     inward = [row for row in steps.rare if wants[row] >= 0]
-    return narrowed(base, (not inward, f"rows {_words(inward)} lead to frequent tokens more often than the model says"), enough)
+    outward = not inward, f"rows {_words(inward)} lead to frequent tokens more often than the model says"
+    return narrowed(base, outward, enough, _stationary(evidence))
 
 
 def _remembering(evidence: Evidence) -> Regime:
@@ -501,7 +410,8 @@ def _drag(evidence: Evidence) -> Comparison:
 def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
     """From .3 of the step of a rare row's focus after it to as long before its dilution or the end: 40 steps as published.
 
-    Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation; rows that are saturated.
+    Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation, and only where every row
+    is saturated: a row that looks elsewhere moves the embedding of the token it looks at.
     """
     windows, adam = {}, evidence.steps.adam
     assert adam is not None
@@ -511,13 +421,13 @@ def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
             stop = min(evidence.end if found.down is None else found.down, 1 / (1 - adam.b2))
             windows[row] = (1 + LIMITS.transient) * found.up, stop - LIMITS.transient * found.up
     windows = {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a}
-    return {row: window for row, window in windows.items() if _least_focus(evidence, row, window) >= 1 - LIMITS.negligible}
+    return {row: window for row, window in windows.items() if _least_focus(evidence, window) >= 1 - LIMITS.negligible}
 
 
-def _least_focus(evidence: Evidence, row: int, window: tuple[float, float]) -> float:
-    """The least attention of a row on the most frequent token in a window."""
+def _least_focus(evidence: Evidence, window: tuple[float, float]) -> float:
+    """The least attention of any row on the most frequent token in a window."""
     inside = (evidence.time >= window[0]) & (evidence.time <= window[1])
-    return float(np.min(evidence.curves.on_frequent[inside, row], initial=1.0))
+    return float(np.min(evidence.curves.on_frequent[inside], initial=1.0))
 
 
 def _freeze(evidence: Evidence) -> Comparison:
@@ -530,7 +440,7 @@ def _freeze(evidence: Evidence) -> Comparison:
     grown = evidence.curves.norms[:, evidence.curves.frequent]
     begin, stop = _windows(evidence)[worst]
     own = float(np.interp(stop, evidence.time, grown) / np.interp(begin, evidence.time, grown))
-    held = f"while in focus the norm of row {worst} changes by {changes[worst]:.2%}"
+    held = f"while all rows are in focus the norm of row {worst} changes by {changes[worst]:.2%}"
     reason = f"{held}; that of row {evidence.curves.frequent} {own:.2f}-fold"
     return Comparison(0.0, changes[worst], LIMITS.frozen_norm, changes[worst] < LIMITS.frozen_norm, reason)
 
@@ -595,7 +505,7 @@ def _heights(curves: TokenCurves, rare: list[int]) -> list[float]:
 
 
 def _path(evidence: Evidence) -> Comparison:
-    """Peaks of the run, then of the head model at larger eps: none rises by more than .01, the last is as under gradients."""
+    """Peaks of the run, then of the head model at larger eps: none rises beyond its error, the last is as under gradients."""
     steps = evidence.steps
     assert steps.adam is not None
     found, own = path_heights(evidence), [steps.rows[row].height for row in steps.rare]
@@ -607,8 +517,8 @@ def _path(evidence: Evidence) -> Comparison:
         f"eps {eps:g}: {' '.join(f'{h:.3f}' for h in row)}" for eps, row in zip([steps.adam.eps, *larger], table, strict=True)
     )
     reason = f"largest attention of rare rows {shown}; gradient descent differs from the last by {last:.4f}"
-    falls = rises <= LIMITS.path_end
-    return Comparison("falls", "falls" if falls else "rises", "exact", falls and last <= LIMITS.path_end, reason)
+    falls = rises <= LIMITS.peak_height
+    return Comparison("falls", "falls" if falls else "rises", "exact", falls and last <= LIMITS.peak_height, reason)
 
 
 def _later_names(evidence: Evidence) -> list[str]:
@@ -679,7 +589,7 @@ ADAM_CLAIMS = (
     _claim(
         "FDA:head",
         "One column of queries and keys gives focus, peak, dilution and return of every row",
-        _blind,
+        _early,
         _head_events,
         "up*",
         "return*",
@@ -693,7 +603,15 @@ ADAM_CLAIMS = (
         "up*",
         kind="pattern",
     ),
-    _claim("FDA:freeze", "While rare rows are in focus their embeddings stand still", _remembering, _freeze, "up*", "dilution*"),
+    _claim(
+        "FDA:freeze",
+        "While all rows are in saturated focus the embeddings of rare tokens stand still",
+        _remembering,
+        _freeze,
+        "up*",
+        "dilution*",
+        rules=2,
+    ),
     _claim(
         "FDA:stall",
         "Rows captured by one token know only their mean next token: the loss rests there, above what the chain allows",
@@ -715,6 +633,7 @@ ADAM_CLAIMS = (
         _on_path,
         _path,
         "up*",
+        rules=2,
         cost="5 runs of the head model",
     ),
     _claim(

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stagescope.claims.comparison import Condition, Regime, narrowed, regime_of
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.saddle_path import SaddlePath
+from stagescope.papers.focus_dilution.evidence_adam import StepsEvidence
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.head_model import normalised
 from stagescope.papers.focus_dilution.ladder import SaddleVisit, SmallPoint, Trajectory, saddle_visit, trajectory
@@ -20,9 +20,6 @@ from stagescope.papers.focus_dilution.stages import Stay, onset, openings_of, st
 from stagescope.papers.rebuild import last_motion
 from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.spec import build
-
-if TYPE_CHECKING:
-    from stagescope.papers.focus_dilution.claims_adam import StepsEvidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +47,8 @@ class Evidence(BaseEvidence):
         return self.curves.rate
 
     @cached_property
-    def steps(self) -> "StepsEvidence":
-        """What claims about normalised steps read."""
-        from stagescope.papers.focus_dilution.claims_adam import StepsEvidence
-
+    def steps(self) -> StepsEvidence:
+        """What claims on normalised steps read."""
         return StepsEvidence(self)
 
     @cached_property

@@ -135,7 +135,6 @@ class Limits:
     path_rate: float = 0.05  # lr / eps at the end of the path: gradient descent in steps of .05
     path_eps: tuple[float, ...] = (1e-30, 1e-6, 1e-3, 1.0)  # one below each of its two thresholds, one between, one beyond
     path_steps: int = 3000  # of the path: t = 150 of the flow, twice what the published chain needs for its first focus
-    path_end: float = 0.01  # of attention: between the largest eps and gradient descent, and between saturated peaks
     clear_gap: float = 0.2  # pi_0 - pi_1 from which every row looks at token 0
     cycle_times: float = 0.05  # of events of later cycles
     cycle_share: float = 0.8  # of these events must be met

@@ -1,0 +1,117 @@
+"""What claims on normalised steps need: what a run in steps shows, and the head model from the same start [FDA:head]."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stagescope.dynamics.descent import Adam, Descent, HeavyBall
+from stagescope.papers.focus_dilution.head_model import HeadModel
+from stagescope.papers.focus_dilution.head_prediction import FocusedRow, focused_rows, head_curves
+from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPopulation
+from stagescope.papers.focus_dilution.observables import TokenCurves
+from stagescope.params import root_mean_square
+from stagescope.spec import build
+
+if TYPE_CHECKING:
+    from stagescope.papers.focus_dilution.evidence import Evidence
+
+
+@dataclass(frozen=True, eq=False)
+class StepsEvidence:
+    """What a run in steps shows, beside the head model from the same start."""
+
+    evidence: "Evidence"
+
+    @property
+    def curves(self) -> TokenCurves:
+        return self.evidence.curves
+
+    @property
+    def law(self) -> TokenLoss:
+        return self.curves.law
+
+    @cached_property
+    def descent(self) -> Descent | None:
+        """The steps of the run, as many as it has; None where it is no descent."""
+        run = self.evidence.run
+        moving = build(run.spec["dynamics"])
+        return moving.shortened(int(run.step[-1])) if isinstance(moving, Descent) and int(run.step[-1]) > 0 else None
+
+    @property
+    def adam(self) -> Adam | None:
+        """The optimiser where it divides each entry by the size of its own history."""
+        optimizer = None if self.descent is None else self.descent.optimizer
+        return optimizer if isinstance(optimizer, Adam) else None
+
+    @cached_property
+    def losses(self) -> np.ndarray:
+        """The loss at the times of the curves."""
+        run = self.evidence.run
+        return np.interp(self.curves.time, run.time, run.series["loss"])
+
+    @cached_property
+    def rows(self) -> tuple[FocusedRow, ...]:
+        return focused_rows(self.curves)
+
+    @cached_property
+    def ups(self) -> dict[int, float]:
+        """When rows had a total focus, by row."""
+        return {found.row: found.up for found in self.rows if found.up is not None}
+
+    @cached_property
+    def rare(self) -> list[int]:
+        return [row for row in range(len(self.curves.pi)) if row != self.curves.frequent]
+
+    @cached_property
+    def origin(self) -> HeadModel:
+        return HeadModel(law=self.law)
+
+    @cached_property
+    def whole(self) -> HeadModel:
+        """The head model with all columns, which is the whole model, in long contexts."""
+        law = TokenPopulation(model=self.law.model, process=self.law.process)
+        return HeadModel(law=law, columns=law.model.shapes["WQ"][1])
+
+    def head(self, **change: Any) -> TokenCurves:
+        """The head model from the start of the run with a change, made once: see `_head`."""
+        reading = self.evidence.reading
+        return self._head(change) if reading is None else reading.companion(self._head, change)
+
+    def _head(self, change: dict[str, Any]) -> TokenCurves:
+        """`columns`, `steps`; `factor` of the start, `seed` of another; `independent` tokens; `eps` or `momentum` of the path.
+
+        The path leads from the optimiser of the run to gradient descent with its momentum.
+        """
+        law, start, descent = self.law, self.evidence.start, self.descent
+        assert descent is not None
+        if "seed" in change:
+            scales = {name: root_mean_square({name: block}) for name, block in start.items()}
+            start = law.model.init(change["seed"], scales)
+        start = {name: change.get("factor", 1.0) * block for name, block in start.items()}
+        if "eps" in change:
+            update = {"optimizer": descent.optimizer.model_copy(update={"eps": change["eps"]})}
+            descent = descent.model_copy(update={**update, "lr": path_rate(descent, change["eps"])})
+        if change.get("momentum"):  # what remains of Adam where eps is large: lr / eps times the mean gradient
+            decay = self.adam.b1 if self.adam is not None else 0.0
+            ball = HeavyBall(momentum=decay)
+            descent = descent.model_copy(update={"optimizer": ball, "lr": LIMITS.path_rate * (1 - decay)})
+        descent = descent.shortened(change.get("steps", descent.steps))
+        return head_curves(law, start, descent, change.get("columns", 1), change.get("independent", False))
+
+    @cached_property
+    def fivefold(self) -> int | None:
+        """The first frame at which sv_1(W0) is five times that of the start: condensed, and not yet bent by p."""
+        values = self.curves.embedding_values[:, 0]
+        above = np.flatnonzero(values >= LIMITS.condensation * values[0])
+        return int(above[0]) if above.size else None
+
+    def frame(self, when: float) -> int:
+        return int(np.argmin(np.abs(self.curves.time - when)))
+
+
+def path_rate(descent: Descent, eps: float) -> float:
+    """The step size on the path from Adam to gradient descent: that of the run, and .05 eps, so that lr / eps goes to .05."""
+    return descent.lr + LIMITS.path_rate * eps
