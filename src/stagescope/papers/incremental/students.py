@@ -160,11 +160,13 @@ class ContentHeads(LaggedModel):
         return {"W": ("head", "query", "key"), "V": ("head", "output", "input")}
 
     def init(self, seed: int = 0, scale: float = 1e-3, kind: Literal["scale", "xavier"] = "scale") -> dict[str, np.ndarray]:
-        """V = 0 and W uniform within +- scale; `xavier` is the scale sqrt(6 / (inputs + outputs)) = sqrt(3 / (d + N))."""
+        """V = 0 and W uniform within +- scale; with `xavier` both are within sqrt(6 / (inputs + outputs)) = sqrt(3 / (d + N)).
+
+        That is the range of a square value matrix, as in the authors' code, of which the first d rows are read.
+        """
         check_scale(scale)
-        reach = np.sqrt(3.0 / self.inputs) if kind == "xavier" else scale
-        draw = key(seed, "init", "W").uniform(-1.0, 1.0, size=self.shapes["W"])
-        return {"W": reach * draw, "V": np.zeros(self.shapes["V"])}
+        reach = {"W": scale, "V": 0.0} if kind == "scale" else dict.fromkeys("WV", np.sqrt(3.0 / self.inputs))
+        return {name: reach[name] * key(seed, "init", name).uniform(-1.0, 1.0, size=self.shapes[name]) for name in self.shapes}
 
     def forward(self, params: Any, tokens: Any, xp: Any = np) -> tuple[Any, Any]:
         """Logits (B, L, d) and attention (H, B, L, N) on tokens (B, N), by NumPy, or by JAX where `xp` is its module."""
