@@ -28,10 +28,10 @@ RUNS = (
         ("text-snap", "topics", SHORT),
     ],
     [
-        ("incremental", "transformer", {"batch": 60, **SHORT}),
+        ("incremental", "published-transformer", {"batch": 60, **SHORT}),
         ("incremental", "ladder", {"batch": 8, **SHORT}),
-        ("incremental", "content", {"batch": 8, **SHORT}),
-        ("incremental", "ode-mirror", WHOLE),
+        ("incremental", "published", {"batch": 8, **SHORT}),
+        ("incremental", "published-flow", WHOLE),
         ("markov-icl", "ref", WHOLE),
         ("markov-icl", "softmax", FLOW),
         ("markov-icl", "finite", FLOW),

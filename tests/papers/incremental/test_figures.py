@@ -40,7 +40,7 @@ TINY = {"vocab": 5, "sequences": 60, "batch": None, "targets": 3, "watched": Non
 
 def tiny(label="tiny", levels=True, **changes):
     chosen = {**TINY, "spans": (2, 1, 1), **changes}
-    return Trial(label, "content", 40, 8, tuple(sorted(chosen.items())), levels=levels, reference=False)
+    return Trial(label, "published", 40, 8, tuple(sorted(chosen.items())), levels=levels, reference=False)
 
 
 @pytest.fixture

@@ -254,6 +254,8 @@ class TransformerLoss(LaggedLoss):
         part: "train" or "held-out": two samples of one seed.
         watched: sequences on which the recorded loss is taken.
         precision: of the whole pass.
+        dropout_steps: "all", or "first-of-pass": dropout acts in the first step of each pass over the sequences. So does the
+            authors' loop, which leaves the model in evaluation until the next pass begins.
 
     Examples:
         >>> student = ss.Transformer(vocab=3, heads=1, context=2, targets=2, width=4, mlp=0, dropout=0)
@@ -264,6 +266,7 @@ class TransformerLoss(LaggedLoss):
 
     model: Transformer  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
     precision: Literal["float32", "float64"] = "float32"
+    dropout_steps: Literal["all", "first-of-pass"] = "all"
 
     @classmethod
     def restored(cls, fields: Spec) -> Self:
@@ -292,11 +295,13 @@ class TransformerLoss(LaggedLoss):
         batch, keys = super().draw(step), self._keys(step)
         if keys is None:
             return batch
-        kept = kept_entries(self.model, keys, self.batch or self.sequences)
-        return {**(self.all.arrays() if batch is None else batch), "kept": kept}
+        data = self.all.arrays() if batch is None else batch
+        return {**data, "kept": kept_entries(self.model, keys, len(data["tokens"]))}
 
     def _keys(self, step: int) -> np.ndarray | None:
-        """Keys of the dropout, one for each part of the stream."""
+        """Keys of the dropout, in the order of the model's `drops`; None where this step drops nothing."""
+        if self.dropout_steps == "first-of-pass" and step % max(1, self.sequences // (self.batch or self.sequences)):
+            return None
         count = len(self.model.drops)
         return key(self.seed, "dropout", step).integers(2**64, size=count, dtype=np.uint64) if self.model.dropout else None
 
