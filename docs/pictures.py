@@ -15,8 +15,9 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.progress import Progress
 from stagescope.views.figure import CATEGORIES, colour_map
+from stagescope.views.figure import STYLE as PAGE
 
 STYLE: Any = {
     "font.size": 9,
@@ -35,9 +36,7 @@ SHADES = {"uniform": "#f2f2f2", "scan": "#dbe9f6", "snapped": "#fdf0d9"}
 PLACES = {"onset": ("right", 0), "peak": ("center", 1), "winner": ("left", 0), "slow": ("center", 0), "snap": ("center", 0)}
 """Side and row of each event's name above the axes: three of the events are close together."""
 SPAN = (1.0, 1000.0)
-CYCLE = {"condensation": "#f2f2f2", "focus, dilution": "#dbe9f6", "": "#f2f2f2", "the next cycles": "#fdf0d9"}
-ROWS = CATEGORIES[:4]
-EMBEDDING, SCORES, FIRST = *CATEGORIES[:2], 20.0
+EMBEDDING, SCORES = CATEGORIES[:2]
 
 
 def attention(ax: Axes, figure: Figure, curves: ss.ClassAttention, stages: ss.Stages, n: int = 0) -> None:
@@ -83,51 +82,6 @@ def speed(ax: Axes, curves: ss.ClassAttention, stages: ss.Stages) -> None:
     ax.set_title("Snap: it peaks, then slows to a crawl", pad=33)
 
 
-def rows(ax: Axes, curves: TokenCurves, stages: ss.Stages) -> None:
-    """Attention of every query type on the frequent token, with the stages of the first cycle shaded."""
-    events = {name: when for name, when in stages.events.items() if when is not None}
-    for name, start, stop in (
-        ("condensation", FIRST, events["Q1"]),
-        ("focus, dilution", events["Q1"], events["dilution1"]),
-        ("", events["dilution1"], events["E2"]),
-        ("the next cycles", events["E2"], curves.time[-1]),
-    ):
-        ax.axvspan(start, stop, color=CYCLE[name], lw=0)
-        place, side = (start, "left") if name == "condensation" else (np.sqrt(start * stop), "center")
-        ax.text(place, 1.025, name, transform=ax.get_xaxis_transform(), ha=side, va="bottom", fontsize=8.5)
-    for row, colour in enumerate(ROWS):
-        label = f"query {row} (frequent)" if row == curves.frequent else f"query {row}"
-        ax.plot(curves.time, curves.attention[:, row, curves.frequent], color=colour, lw=1.6, label=label)
-    ax.axhline(curves.pi[curves.frequent], color="0.2", lw=0.7, ls=(0, (4, 2)), zorder=0)
-    ax.legend(loc=(0.03, 0.1), frameon=False, fontsize=8.5, borderpad=0.1, handlelength=1.0, handletextpad=0.5, labelspacing=0.3)
-    ax.set(xscale="log", xlim=(FIRST, curves.time[-1]), xlabel="flow time $t$", ylim=(-0.02, 1.04))
-    ax.set(ylabel="attention on the frequent token")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xticks([20, 50, 100, 200, 500])
-    ax.xaxis.set_minor_formatter("")
-    ax.set_title("Attention focuses on the frequent token, then dilutes", pad=22)
-
-
-def openings(ax: Axes, curves: TokenCurves, ladder: ss.Ladder) -> None:
-    """Singular values of embedding and scores; dashed, how each should rise according to the saddle ladder."""
-    for values, colour, name in (
-        (curves.embedding_values, EMBEDDING, "embedding $W_0$"),
-        (curves.score_values, SCORES, r"scores $\Phi$"),
-    ):
-        lines = ax.plot(curves.time, values[:, :3], color=colour, lw=1.6)
-        lines[0].set_label(name)
-    for rung in ladder:
-        if rung.near and rung.opening and rung.predicted_escape:
-            rate = rung.rates[0] * (1 if rung.opening == "embedding" else 2)  # scores are a product of two openings
-            span = np.array([-np.log(30) / rate, np.log(5) / rate])
-            ax.plot(rung.predicted_escape + span, 0.1 * np.exp(rate * span), color="black", lw=1.1, ls=(0, (3, 2)), zorder=5)
-    ax.plot([], [], color="black", lw=1.1, ls=(0, (3, 2)), label="predicted")
-    ax.axhline(0.1, color="0.2", lw=0.7, ls=(0, (1, 2)), zorder=0)
-    ax.legend(loc=(0.62, 0.05), frameon=False, fontsize=8.5, borderpad=0.1, handlelength=1.6, handletextpad=0.5, labelspacing=0.3)
-    ax.set(yscale="log", ylim=(1e-5, 80), xlim=(0, 460), xlabel="flow time $t$", ylabel="singular values")
-    ax.set_title("Directions open one by one", pad=22)
-
-
 def _log_time(ax: Axes) -> None:
     ax.set(xscale="log", xlim=SPAN, xlabel="flow time $t$")
     ax.xaxis.set_major_formatter("{x:g}")
@@ -143,12 +97,9 @@ def scan_and_snap() -> Figure:
 
 
 def focus_and_dilution() -> Figure:
-    run = ss.run_study("focus-dilution", "ref", frames=2000)
-    curves = token_curves(run)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.7), layout="constrained")
-    rows(left, curves, ss.stages(run))
-    openings(right, curves, ss.saddle_ladder(run))
-    return figure
+    """The experiment beside the theorem, as `stagescope reproduce focus-dilution --figure theorem-and-experiment` draws it."""
+    figure = ss.study("focus-dilution").figures()["theorem-and-experiment"]
+    return figure.draw(figure.compute(Progress()))
 
 
 def save(figure: Figure, out: Path) -> None:
@@ -158,8 +109,8 @@ def save(figure: Figure, out: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    for name, make in (("scan-and-snap", scan_and_snap), ("focus-and-dilution", focus_and_dilution)):
-        with plt.rc_context(STYLE):
+    for name, make, style in (("scan-and-snap", scan_and_snap, STYLE), ("focus-and-dilution", focus_and_dilution, PAGE)):
+        with plt.rc_context(style):
             save(make(), folder / f"{name}.png")
 
 

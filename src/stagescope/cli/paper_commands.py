@@ -44,16 +44,35 @@ class Reproduce(Command):
     """a figure by name (see `stagescope list STUDY`); default: all that take minutes"""
     full: bool = False
     """also figures that take an hour or more"""
+    quick: bool = False
+    """figures that have a quick version, from fewer sequences and steps; the picture says so"""
+    table: bool = False
+    """in place of figures, the table of distances: every published or reference number, ours, tolerance, verdict, cause"""
     sweep: Path | None = None
     """folder of a sweep to draw, for a figure of a sweep; default: made in --out"""
-    out: Annotated[Path, OUT]
-    """folder for the figures"""
+    out: Annotated[Path | None, OUT] = None
+    """folder for the figures; of a table its files with every number, which --table prints in short"""
     quiet: bool = QUIET
 
     def run(self) -> int:
         from stagescope.diagrams.reproducing import reproduce
+        from stagescope.papers.published import distance_table, write_distances
 
-        reproduce(self.paper, self.out, self.figure, full=self.full, sweep=self.sweep, progress=self.progress, said=print)
+        if self.table:
+            compare = study(self.paper).distances
+            if compare is None:
+                has = ", ".join(name for name, each in studies().items() if each.distances is not None)
+                raise InputError(f"{self.paper} has no table of distances; those that have one: {has or 'none'}")
+            with progress_for(self.progress) as bar:
+                found = compare(bar, self.quick)
+            print(distance_table(found), end="")
+            if self.out is not None:
+                print(f"every number: {write_distances(found, self.out)}")
+            return 0
+        if self.out is None:
+            raise InputError("name a folder for the figures: --out FOLDER")
+        chosen: Any = {"full": self.full, "quick": self.quick, "sweep": self.sweep}
+        reproduce(self.paper, self.out, self.figure, **chosen, progress=self.progress, said=print)
         return 0
 
 

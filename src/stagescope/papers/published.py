@@ -1,12 +1,17 @@
-"""Reference numbers of a paper: each stands once, in `reference.json` beside the paper, with its unit, tolerance and source."""
+"""Reference numbers of a paper, each once, in `reference.json` beside it; and how far numbers made again are from them."""
 
 import json
-from dataclasses import dataclass, fields
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import resources
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from stagescope.errors import StagescopeError
+from stagescope.runs.files import publish, store_errors
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,76 @@ class Published:
     unit: str
     tolerance: float | None
     source: str
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A published or reference number of some `quantity`, and the same made again: `at` says where, such as a step or a row.
+
+    `ours` is None where it did not come. `tolerance` is absolute, None where the number is only shown. `cause` says why it is
+    further away, where that is known.
+    """
+
+    section: str
+    quantity: str
+    at: str
+    reference: float
+    ours: float | None
+    tolerance: float | None
+    cause: str = ""
+
+    @property
+    def distance(self) -> float:
+        return math.inf if self.ours is None else abs(self.ours - self.reference)
+
+    @property
+    def verdict(self) -> str:
+        if self.tolerance is None:
+            return "shown"
+        return "within" if self.distance <= self.tolerance else "outside"
+
+    def cells(self) -> tuple[str, ...]:
+        """Place, reference, ours, distance, tolerance, verdict and cause, as text."""
+        far = "-" if math.isinf(self.distance) else f"{self.distance:.2g}"
+        ours, limit = (
+            ("none" if self.ours is None else f"{self.ours:.4g}"),
+            ("-" if self.tolerance is None else f"{self.tolerance:.2g}"),
+        )
+        return self.at, f"{self.reference:.4g}", ours, far, limit, self.verdict, self.cause
+
+
+HEADINGS = ("quantity", "within", "where", "reference", "ours", "distance", "tolerance", "verdict", "cause")
+
+
+def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
+    """Markdown with a table for each section; unless `every` number is asked for, a line for a quantity shows its worst number.
+
+    The worst is that with the largest distance in units of its tolerance; "within" counts those that are inside it.
+    """
+    lines = []
+    for section, rows in groupby(distances, lambda row: row.section):
+        lines += ["", f"## {section}", "", f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|"]
+        quantities: dict[str, list[Distance]] = {}
+        for row in rows:
+            quantities.setdefault(row.quantity, []).append(row)
+        for quantity, group in quantities.items():
+            judged = [row for row in group if row.tolerance is not None]
+            inside = f"{sum(row.verdict == 'within' for row in judged)} of {len(judged)}" if judged else "-"
+            worst = max(group, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
+            lines += [f"| {' | '.join((quantity, inside, *row.cells()))} |" for row in (group if every else [worst])]
+    judged = [row for row in distances if row.tolerance is not None]
+    inside = sum(row.verdict == "within" for row in judged)
+    return "\n".join([f"{inside} of {len(judged)} numbers are within their tolerance.", *lines, ""])
+
+
+def write_distances(distances: Sequence[Distance], out: Path) -> Path:
+    """distances.json with every number, distances.md with the table of `distance_table` for every number."""
+    body = [{**asdict(row), "verdict": row.verdict} for row in distances]
+    with store_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+        publish(out / "distances.json", (json.dumps(body, indent=1, allow_nan=False) + "\n").encode())
+        publish(out / "distances.md", distance_table(distances, every=True).encode())
+    return out / "distances.md"
 
 
 @cache
