@@ -49,10 +49,12 @@ class Distance:
         return math.inf if self.ours is None else abs(self.ours - self.reference)
 
     @property
+    def within(self) -> bool:
+        return self.tolerance is not None and self.distance <= self.tolerance
+
+    @property
     def verdict(self) -> str:
-        if self.tolerance is None:
-            return "shown"
-        return "within" if self.distance <= self.tolerance else "outside"
+        return "shown" if self.tolerance is None else "within" if self.within else "outside"
 
     def cells(self) -> tuple[str, ...]:
         """Place, reference, ours, distance, tolerance, verdict and cause, as text."""
@@ -84,7 +86,7 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
             worst = max(group, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
             lines += [f"| {' | '.join((quantity, inside, *row.cells()))} |" for row in (group if every else [worst])]
     judged = [row for row in distances if row.tolerance is not None]
-    inside = sum(row.verdict == "within" for row in judged)
+    inside = sum(row.within for row in judged)
     return "\n".join([f"{inside} of {len(judged)} numbers are within their tolerance.", *lines, ""])
 
 

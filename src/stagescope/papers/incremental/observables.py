@@ -157,6 +157,10 @@ class LagCurves(GroupMass):
         """The parameters of one frame."""
         return {name: block[frame] for name, block in self.params.items()}
 
+    def frame(self, when: float) -> int:
+        """The frame nearest to a time or step."""
+        return int(np.argmin(np.abs(self.time - when)))
+
     @cached_property
     def contexts(self) -> np.ndarray:
         """The sequences (`compared`, P + L) that students and classes are compared on."""

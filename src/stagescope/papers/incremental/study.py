@@ -12,6 +12,7 @@ from stagescope.papers import incremental as lazy
 from stagescope.papers import motion
 from stagescope.papers.incremental.text.study import TEXT_STUDY
 from stagescope.papers.paper import Cost, Kind, Paper
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.study import NamedSweep, Study
 
 REFERENCE = Reference(
@@ -338,7 +339,8 @@ STUDY = Study(
         "ISA:plateaus",
         "ISA:stages",
     ),
-    figures=lambda: lazy.FIGURES,
+    figures=lambda: reproduction("incremental").FIGURES,
+    distances=lambda progress, quick: reproduction("incremental").distances(progress, quick),
     ledger=("ladder", "gd-ladder", "ode-exact", "published-flow", "regression-transformer"),
     measures={"stopping": lambda run: lazy.stopping_measure(run)},
     sweeps={

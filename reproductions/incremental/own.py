@@ -9,9 +9,9 @@ from stagescope.detect.levels import plateaus, transitions
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError, StagescopeError
-from stagescope.papers.incremental.figures_numbers import rounded, value
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import HeadCurves, head_curves
+from stagescope.papers.incremental.panels import rounded, value
 from stagescope.papers.incremental.stopping import stopping
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import companion_run, ended
