@@ -74,10 +74,10 @@ OURS = {"loss": "loss", "kl": "kl_teachers", "learned": "kl_learned"}
 def distances(progress: Progress, quick: bool = False) -> list[Distance]:
     """All of them; `quick`: what takes seconds, and what is in the user's cache."""
     if reference_features() is None:
-        rows = list(flow_rows(progress, quick))
+        rows: list[Distance] = list(flow_rows(progress, quick))
         why = "published curves are on the authors' features: set STAGESCOPE_DATA"
         return rows + [row for figure, _, name, change in CURVES for row in curve_rows(figure, name, None, why, change)]
-    rows = [*first_rows(progress, quick), *online_rows(progress, quick)]
+    rows: list[Distance] = [*first_rows(progress, quick), *online_rows(progress, quick)]
     if not quick:
         rows += [*init_rows(progress), *size_rows(progress)]
     rows += flow_rows(progress, quick)

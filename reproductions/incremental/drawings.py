@@ -189,8 +189,8 @@ def _divergence(axis: Any, numbers: Numbers, kind: str) -> None:
     for j, name in enumerate(names):
         axis.plot(panel["step"], curves[:, j], color=COLORS[j], label=name)
         if read is not None:
-            points = [(int(step) + 1, row[j]) for step, row in read.items() if row[j] is not None]
-            _published(axis, numbers, *zip(*points, strict=True), COLORS[j])
+            points = {int(step) + 1: row[j] for step, row in read.items() if row[j] is not None}
+            _published(axis, numbers, list(points), list(points.values()), COLORS[j])
     what = "truncated teacher" if kind == "kl_teachers" else "n-gram" if ours == "kl_learned" else "class"
     top = 1.25 * float(np.max(curves[len(curves) // 20 :]))
     axis.set(ylabel=f"KL({what} || model)", title=panel["label"], ylim=(0, top))

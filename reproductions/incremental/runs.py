@@ -3,18 +3,20 @@
 Steps of the paper are counted from 0 after the first update: published step s is after s + 1 updates, on drawn targets.
 """
 
+from typing import Any
+
 from stagescope.papers.incremental.panels import Panel, Trial, panels, trial, value
 from stagescope.progress import Progress
 
 NGRAM_STEPS = 2000
 """Of the learned n-grams, before the student starts [ISA:ngram]."""
-LOOP = {"dropout_steps": "first-of-pass"}
+LOOP: dict[str, Any] = {"dropout_steps": "first-of-pass"}
 """The authors' loop drops in the first step of each pass over the sequences: one of three with 9000 sequences."""
 
 
 def _trials() -> dict[str, dict[str, tuple[Trial, ...]]]:
     """Where the step of a transition depends on the initial draw there are several draws."""
-    fitted = {"levels": True, "compared": 3000}
+    fitted: dict[str, Any] = {"levels": True, "compared": 3000}
     minimal = trial("noise 1e-9", "published", 1010, maps=(150, 500, 1000), **fitted)
     online = trial("new sequences at every step", "published-online", 2000, maps=(0, 270, 580, 1500), **fitted)
     xavier = tuple(trial("Xavier", "published-xavier", 1010 if i == 0 else 610, levels=i == 0, init_seed=i) for i in range(5))
@@ -60,7 +62,7 @@ def _trials() -> dict[str, dict[str, tuple[Trial, ...]]]:
 
 
 TRIALS = _trials()
-SMALL = {"batch": 300, "watched": 300}
+SMALL: dict[str, Any] = {"batch": 300, "watched": 300}
 """Of the quick versions; noise is larger, so heads of a small start part earlier."""
 QUICK = {
     "minimal": trial("noise 1e-9", "published", 600, 10, maps=(150, 500, 600), compared=200, **SMALL),
