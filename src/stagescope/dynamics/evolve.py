@@ -13,7 +13,7 @@ import numpy as np
 
 from stagescope.dynamics.dynamics import FRAMES, Dynamics, Point, SolveFailed, State, require_motion
 from stagescope.dynamics.kept import kept_frames, kept_run
-from stagescope.dynamics.record import Record, Stop, require_frames
+from stagescope.dynamics.record import Record, Refined, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field, FlatField, Objective, as_field
 from stagescope.own import fingerprint
@@ -68,7 +68,8 @@ class Journey:
         return axes
 
     def walk(self, state: State) -> Iterator[Point]:
-        return self.dynamics.walk(self.field, self.layout, state, self.positions)
+        first = {"first_stop": np.array(self.record.first_stop)} if isinstance(self.record, Refined) else {}
+        return self.dynamics.walk(self.field, self.layout, {**state, **first}, self.positions)
 
     @property
     def series(self) -> tuple[str, ...]:

@@ -113,6 +113,7 @@ class GradientFlow(Dynamics):
             what="field" if field.objective is None else "gradient",
             enough=self.restart_evaluations if self.segments is None else None,
             weights=field.weights(layout) if self.segments is None else None,
+            first_stop=float(state.get("first_stop", 0.0)),
         )
         for end in self.boundaries(float(targets[-1])):
             while now < end:

@@ -74,9 +74,7 @@ def kept_frames(frames: Callable[P, Frames]) -> Callable[P, Frames]:
     """`frames` that keeps them while a reading is `keeping` them, where all were asked for and they are not many."""
     call = inspect.signature(frames)
 
-    @wraps(frames)
-    def once(*args: P.args, **options: P.kwargs) -> Frames:
-        name = _name("frames", call.bind(*args, **options).arguments)
+    def kept_or_made(name: str | None, *args: P.args, **options: P.kwargs) -> Frames:
         if name is not None and (found := _read(name)) is not None:
             facts, arrays = found
             yield from zip(facts["clocks"], arrays["vectors"], strict=True)
@@ -94,6 +92,10 @@ def kept_frames(frames: Callable[P, Frames]) -> Callable[P, Frames]:
             yield clock, vector
         if name is not None:
             _write(name, {"clocks": clocks}, {"vectors": np.array(vectors)})
+
+    @wraps(frames)
+    def once(*args: P.args, **options: P.kwargs) -> Frames:
+        return kept_or_made(_name("frames", call.bind(*args, **options).arguments), *args, **options)
 
     return once
 

@@ -172,6 +172,16 @@ class AtTimes(Record):
         return np.unique(np.concatenate([[0.0], self.at, [until]]))
 
 
+class Refined(AtTimes):
+    """Frames at chosen times of a flow whose first recorded time was `first_stop`.
+
+    CVODE chooses its first step by the first time that it is asked for, and all later ones follow. So this record makes the very
+    steps of that flow, and passes through its frames bit by bit.
+    """
+
+    first_stop: float = Limits(gt=0)
+
+
 class Every(Record):
     """A frame every n steps of a descent.
 

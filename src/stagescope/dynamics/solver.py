@@ -41,6 +41,8 @@ class Solver:
     """Evaluations of the field after which an integration ends, at a stop or between two; None: at the last stop only."""
     weights: np.ndarray | None
     """Of the squares in a speed; None where loss and speed are not asked for."""
+    first_stop: float = 0.0
+    """The stop for which CVODE, called directly, chooses the first step of all, where it comes after the first of the stops."""
 
     def points(self, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
         """The flow at the stops, as frames. The last point is where to restart, and no frame if it is between stops."""
@@ -93,6 +95,8 @@ def _directly(solver: Solver, theta: np.ndarray, span: tuple[float, float], stop
     field, enough, done, looks, flag = solver.flat, solver.enough or inf, 0, 0, 0
     assert isinstance(field, Compiled)
     with cvode.Cvode(field, theta, span, solver.tolerances, KRYLOV, solver.weights) as way:
+        if span[0] == 0 and solver.first_stop > stops[0] and (flag := way.one_step(solver.first_stop)) < 0:
+            raise solver.stopped(way.t, way.y, cvode.message(flag))
         while done < len(stops) and way.evaluations < enough:
             flag, frames = way.travel(stops[done:], enough)
             yield from frames

@@ -6,12 +6,14 @@ storage of numbers explain, and by no more. That is measured, not guessed:
 - The unit of a distance is the error that the solver allows itself in one step, rtol |theta| + atol, plus the rounding of the
   stored numbers, eps max|block|. Distances are root mean squares over all parameters in this unit, as in the solver. Steps of
   a descent on known batches have no tolerance: what is left is rounding.
+  A block of zeros has the rounding of where it moves: Adam, whose first steps have one size, makes 1e-6 of 1e-15.
 - Within one unit nothing is to be explained. Beyond it, errors may have accumulated and grown: a second replay, `LOOSER` times
   less exact, whose start is moved by as much in units of the rounding, shows by how much they grow up to each frame. Errors
   that contract may be left in other directions, so the largest one so far counts.
 - From where even that is more than the mean distance of neighbouring frames, errors decide, and a replay decides nothing.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -25,7 +27,7 @@ from stagescope.dynamics.evolve import evolve, frames
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
 from stagescope.dynamics.kept import keeping
-from stagescope.dynamics.record import AtTimes
+from stagescope.dynamics.record import AtTimes, Refined
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.params import Layout, Params, key
@@ -38,6 +40,9 @@ REPLAYS = 3
 LOOSER = 100.0
 """How much less exact the second replay is. BDF of order q with tolerance tau errs by tau^(q/(q+1)), q from 1 to 5: it is off by
 10 to 46 times the error of the run, so that its distance from the first replay bounds what the run may differ by."""
+MARGIN = 10.0
+"""A frame may be so many distances of the looser replay away: errors change sign, and that one may be near by chance. A solver of
+order 1 errs by this factor more where its tolerance is `LOOSER` times larger: what is farther is not explained by `LOOSER`^2."""
 LOOSEST = 1e-2
 """The largest relative tolerance of the second replay: a solver follows nothing with one near 1."""
 SAME_START = float(np.sqrt(np.finfo(float).eps))
@@ -153,6 +158,32 @@ def missed_start(run: Run, start: Params, what: str) -> ReplayTest | None:
     return ReplayTest(False, run.clock, run.frames, None, Difference(0, float(run.time[0]), "parameters", far, np.inf), reason)
 
 
+class _Rows:
+    """Parameters, times and losses at the recorded positions of a run; NaN where there is nothing yet."""
+
+    def __init__(self, run: Run) -> None:
+        self.positions = position_of(run)
+        self.vectors = np.full((run.frames, Layout.of(run.at(0)).size), np.nan)
+        self.series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
+
+    @classmethod
+    def of(cls, run: Run) -> "_Rows":
+        """The run itself."""
+        rows = cls(run)
+        rows.vectors = vectors(run, run)
+        rows.series = {name: np.asarray(run.series[name], dtype=float) for name in rows.series}
+        return rows
+
+    def take(self, clock: Mapping[str, float], vector: np.ndarray) -> None:
+        """Keep a frame if it is at a recorded position."""
+        position = clock["step" if "step" in clock else "t"]
+        row = int(np.searchsorted(self.positions, position))
+        if row < len(self.positions) and self.positions[row] == position:
+            self.vectors[row] = vector
+            for name, values in self.series.items():
+                values[row] = clock[name]
+
+
 class Replay:
     """The law of a run from its start on. What it has at the recorded positions is kept for `test`.
 
@@ -162,76 +193,73 @@ class Replay:
     def __init__(self, run: Run, field: Field, start: Params | None = None) -> None:
         if why := why_no_replay(run):
             raise InputError(why)
-        self.run, self.field, self.positions = run, field, position_of(run)
-        if start is None and self.positions[0] != 0:
-            raise InputError(f"the first frame of this run is at {self.positions[0]:g}, and the start before it is not known")
+        self.run, self.field, self.rows = run, field, _Rows(run)
+        first = self.rows.positions[0]
+        if start is None and first != 0:
+            raise InputError(f"the first frame of this run is at {first:g}, and the start before it is not known")
         self.start = run.at(0) if start is None else start
-        self._vectors = np.full((run.frames, Layout.of(run.at(0)).size), np.nan)
-        self._series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
         self._broke_down = ""
 
     def record(self, others: np.ndarray) -> AtTimes:
-        """The recorded positions, and others among them."""
-        inside = others[(others > 0) & (others < self.positions[-1])]
-        return AtTimes(at=tuple(np.unique(np.concatenate([self.positions, inside])).tolist()))
-
-    def run_at(self, others: np.ndarray) -> Run:
-        """The replay with frames at the recorded positions and at others."""
-        with no_tiny_start(), keeping(self.run):
-            again = evolve(
-                self.field,
-                self.start,
-                **motion(self.run),
-                record=self.record(others),
-                seed=self.run.seed or 0,
-                progress=False,
-            )
-        rows = np.flatnonzero(np.isin(self.positions, position_of(again)))
-        places = np.searchsorted(position_of(again), self.positions[rows])
-        self._vectors[rows] = vectors(again, self.run)[places]
-        for name, values in self._series.items():
-            values[rows] = again.series[name][places]
-        self._broke_down = "" if again.done else again.reason
-        return again
+        """The recorded positions, and others among them; a flow that was recorded from its start takes the same steps."""
+        positions = self.rows.positions
+        inside = others[(others > 0) & (others < positions[-1])]
+        at = tuple(np.unique(np.concatenate([positions, inside])).tolist())
+        if "step" in self.run.series or positions[0] > 0 or inside.size == 0:
+            return AtTimes(at=at)
+        return Refined(at=at, first_stop=float(positions[1]))
 
     def frames(self, others: np.ndarray) -> Iterator[tuple[dict[str, float], Params]]:
         """Clock and parameters of each frame of the replay, one after another; those between the records are not kept."""
-        row, layout = 0, Layout.of(self.start)
+        layout = Layout.of(self.start)
         with no_tiny_start():
             try:
-                steps = frames(self.field, self.start, **motion(self.run), record=self.record(others), measured=self.positions)
+                with keeping(self.run):
+                    steps = frames(
+                        self.field, self.start, **motion(self.run), record=self.record(others), measured=self.rows.positions
+                    )
                 for clock, vector in steps:
-                    if clock.get("step", clock.get("t")) == self.positions[row]:
-                        self._vectors[row] = vector
-                        for name, values in self._series.items():
-                            values[row] = clock[name]
-                        row = min(row + 1, self.run.frames - 1)
+                    self.rows.take(clock, vector)
                     yield clock, layout.unpack(vector)
             except SolveFailed as failure:
                 self._broke_down = message(failure)
                 raise
 
-    def refined(self, positions: np.ndarray) -> Run | None:
-        """The replay with frames at `positions` too, if it passes through every recorded frame."""
-        again = self.run_at(positions)
+    def refined(self, others: np.ndarray) -> Run | None:
+        """The replay with frames at other positions too, if it passes through every recorded frame."""
+        with no_tiny_start(), keeping(self.run):
+            again = evolve(
+                self.field, self.start, **motion(self.run), record=self.record(others), seed=self.run.seed or 0, progress=False
+            )
+        series = dict(again.series)
+        for place, vector in enumerate(vectors(again, self.run)):
+            self.rows.take({name: values[place] for name, values in series.items()}, vector)
+        self._broke_down = "" if again.done else again.reason
         return again if self.test.passes else None
 
-    def failed(self, error: StagescopeError) -> ReplayTest:
-        """The test of a replay that could not be made."""
-        reason = f"this run cannot be replayed, so its frames are read as they are: {message(error)}"
-        return ReplayTest(None, self.run.clock, self.run.frames, reason=reason)
+    def followed(self, use: "Callable[[Replay], Made]") -> tuple[Made | None, ReplayTest]:
+        """What `use` makes of the replay, None where it does not pass through every recorded frame; and the test."""
+        made = None
+        try:
+            with suppress(SolveFailed):
+                made = use(self)
+            test = self.test
+        except StagescopeError as error:
+            reason = f"this run cannot be replayed, so its frames are read as they are: {message(error)}"
+            test = ReplayTest(None, self.run.clock, self.run.frames, reason=reason)
+        return made if test.passes else None, test
+
+    def tested(self) -> ReplayTest:
+        """The test, of the recorded positions alone."""
+        return self.followed(lambda law: deque(law.frames(np.zeros(0)), maxlen=0))[1]
 
     @cached_property
     def test(self) -> ReplayTest:
         """The rule, put to what the replay had at the recorded positions."""
-        run, unit = self.run, _Unit.of(self.run)
-        recorded = vectors(run, run)
-        apart = unit.distances(
-            self._vectors, recorded, {name: values - run.series[name] for name, values in self._series.items()}
-        )
-        farthest, told = np.max([*apart.values()], axis=0), ""
-        if self._broke_down or not np.all(farthest <= 1):
-            allowed, told = self._allowed(unit, recorded)
+        run, unit, recorded, told = self.run, _Unit.of(self.run), _Rows.of(self.run), ""
+        apart = unit.distances(self.rows, recorded)
+        if self._broke_down or not np.all(np.array([*apart.values()]) <= 1):
+            allowed, told = self._allowed(unit, recorded.vectors)
             apart = {name: np.where(np.isinf(allowed[name]), 0.0, far / allowed[name]) for name, far in apart.items()}
         ratios = np.array([*apart.values()])
         missed = np.flatnonzero(~np.all(ratios <= 1, axis=0))
@@ -239,42 +267,38 @@ class Replay:
         if not missed.size:
             return ReplayTest(None if told else True, run.clock, run.frames, largest, reason=told)
         frame = int(missed[0])
-        if not np.isfinite(self._vectors[frame]).all():
+        if not np.isfinite(self.rows.vectors[frame]).all():
             why = f"the law of this run does not reach frame {frame}: {self._broke_down or 'its numbers are not finite'}"
             return ReplayTest(False, run.clock, run.frames, reason=why)
         quantity = max(apart, key=lambda name: apart[name][frame])
-        size, far = (
-            (recorded[frame], self._vectors[frame] - recorded[frame])
-            if quantity == "parameters"
-            else (run.series[quantity][[frame]], self._series[quantity][[frame]] - run.series[quantity][[frame]])
+        here, there = (
+            np.atleast_1d(rows.vectors[frame] if quantity == "parameters" else rows.series[quantity][frame])
+            for rows in (recorded, self.rows)
         )
-        relative = float(np.linalg.norm(far) / max(np.linalg.norm(size), TINY))
+        relative = float(np.linalg.norm(there - here) / max(np.linalg.norm(here), TINY))
         first = Difference(frame, float(run.time[frame]), quantity, relative, float(apart[quantity][frame]))
         return ReplayTest(False, run.clock, run.frames, largest, first)
 
     def _allowed(self, unit: "_Unit", recorded: np.ndarray) -> tuple[dict[str, np.ndarray], str]:
         """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why."""
-        run, looser = self.run, unit.looser(self.run)
-        found = np.full_like(recorded, np.nan)
-        series = {name: np.full(run.frames, np.nan) for name in self._series}
-        moved = {
-            name: block * (1 + LOOSER * unit.eps * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block)))
-            for name, block in self.start.items()
-        }
+        run, looser, rows = self.run, unit.looser(self.run), _Rows(self.run)
+        moved = {}
+        for name, block in self.start.items():  # steps from 0 have the rounding of where they lead, a flow has its tolerance
+            size = np.abs(block if unit.rtol or np.any(block) else run.params[name][1])
+            moved[name] = block + LOOSER * unit.eps * size * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block))
         with suppress(SolveFailed, TinyStart):
-            steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=self.positions)
-            recorded_steps = (step for step in steps if step[0].get("step", step[0].get("t")) in self.positions)
-            for row, (clock, vector) in enumerate(recorded_steps):
-                found[row] = vector
-                for name, values in series.items():
-                    values[row] = clock[name]
+            with keeping(run):
+                steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=rows.positions)
+            for clock, vector in steps:
+                rows.take(clock, vector)
         # where the looser replay broke down, what it had before is all that is known
-        apart = unit.distances(found, self._vectors, {name: values - self._series[name] for name, values in series.items()})
+        apart = unit.distances(rows, self.rows)
         allowed = {
-            name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(far, 1.0), 1.0)) for name, far in apart.items()
+            name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(MARGIN * far, 1.0), 1.0))
+            for name, far in apart.items()
         }
         allowed |= {"t": np.ones(run.frames)} if "t" in apart else {}
-        errors = np.nan_to_num(np.linalg.norm(found - self._vectors, axis=1))
+        errors = np.nan_to_num(np.linalg.norm(rows.vectors - self.rows.vectors, axis=1))
         neighbours = np.linalg.norm(np.diff(recorded, axis=0), axis=1).mean()
         if not (lost := np.flatnonzero(errors > neighbours)).size:
             return allowed, ""
@@ -313,15 +337,17 @@ class _Unit:
             units["loss"] = np.full(run.frames, (rtol + max(eps, precision(loss))) * np.max(np.abs(loss)))
         return cls(rtol, atol, eps, tuple(map(slice, ends[:-1], ends[1:])), np.abs(recorded), units)
 
-    def distances(self, one: np.ndarray, other: np.ndarray, series: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def distances(self, one: _Rows, other: _Rows) -> dict[str, np.ndarray]:
         """Of parameters and of series at each frame, in units of one error; infinite where one is not finite."""
-        total = np.zeros(len(one))
+        total = np.zeros(len(one.vectors))
         for block in self.blocks:
             size = self.sizes[:, block]
-            unit = self.rtol * size + self.atol + self.eps * size.max(axis=1, keepdims=True, initial=0.0)
-            total += np.sum(_ratio(one[:, block] - other[:, block], unit) ** 2, axis=1)
-        found = {"parameters": np.sqrt(total / one.shape[1])}
-        return found | {name: _ratio(np.abs(far), self.series[name]) for name, far in series.items()}
+            largest = size.max(axis=1, initial=0.0)
+            near = np.maximum(largest, np.append(largest[1:], 0.0))[:, None]  # a block of zeros is rounded as soon as it moves
+            unit = self.rtol * size + self.atol + self.eps * near
+            total += np.sum(_ratio(one.vectors[:, block] - other.vectors[:, block], unit) ** 2, axis=1)
+        series = {name: _ratio(np.abs(one.series[name] - other.series[name]), unit) for name, unit in self.series.items()}
+        return {"parameters": np.sqrt(total / one.vectors.shape[1]), **series}
 
     def looser(self, run: Run) -> dict[str, Any]:
         """The motion of a run, with a solver that is `LOOSER` times less exact."""

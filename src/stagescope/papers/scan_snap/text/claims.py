@@ -4,16 +4,15 @@ Scores also fit the noise of their training windows. So every claim about types 
 number with the scores of types of equal frequency in random order.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED
+from stagescope.papers.scan_snap.companion_options import fewer_windows
 from stagescope.papers.scan_snap.evidence import ADAM
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention, on_held_out
@@ -143,17 +142,6 @@ def _topical(evidence: TextEvidence) -> Regime:
     )
 
 
-def _fewer_windows(evidence: TextEvidence) -> Mapping[str, Any] | None:
-    """A lower --least with which enough types count, where there is one."""
-    if evidence.topics is None or evidence.is_adam:
-        return None
-    process = evidence.topics.process
-    counts = np.sort(process.held_share * len(process.part("held-out")))[::-1]
-    if len(counts) < LIMITS.types or counts[LIMITS.types - 1] < 2:
-        return None
-    return {"least": min(process.least, int(counts[LIMITS.types - 1]))}
-
-
 def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
     """A number on held-out windows against chance; it speaks against the claim only where the scan is over."""
     curves = evidence.topics
@@ -233,7 +221,7 @@ TEXT_CLAIMS = (
         _ranked_at_frequency,
         "end",
         group="types on text",
-        elsewhere=_fewer_windows,
+        elsewhere=fewer_windows,
     ),
     _pattern(
         "SnS:text-rate",
