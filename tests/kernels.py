@@ -31,6 +31,7 @@ RUNS = (
         ("incremental", "published-transformer", {"batch": 60, **SHORT}),
         ("incremental", "ladder", {"batch": 8, **SHORT}),
         ("incremental", "published", {"batch": 8, **SHORT}),
+        ("incremental", "published", {"batch": 8, "precision": "float64", **SHORT}),
         ("incremental", "published-flow", WHOLE),
         ("markov-icl", "ref", WHOLE),
         ("markov-icl", "softmax", FLOW),

@@ -51,15 +51,17 @@ def test_a_number_is_read_back(package):
 @pytest.mark.parametrize(
     ("text", "about"),
     [
-        ("{", "not JSON"),
-        ("[1]", "list"),
-        (json.dumps({"E1": 23.7}), "float"),
-        (json.dumps({"E1": {"value": 23.7}}), "value"),
-        (json.dumps({"E1": {**GOOD, "value": "23.7"}}), "'23.7'"),
-        (json.dumps({"E1": {**GOOD, "value": []}}), r"\[\]"),
-        (json.dumps({"E1": {**GOOD, "tolerance": -0.1}}), "-0.1"),
-        (json.dumps({"E1": {**GOOD, "unit": None}}), "None"),
-        (json.dumps({"E1": {**GOOD, "source": ""}}), "source ''"),
+        ("{", "JSON"),
+        ("[1]", "object"),
+        (json.dumps({"E1": 23.7}), "E1.*23.7"),
+        (json.dumps({"E1": {"value": 23.7}}), "E1.unit"),
+        (json.dumps({"E1": {**GOOD, "more": 1}}), "E1.more"),
+        (json.dumps({"E1": {**GOOD, "value": "23.7"}}), "E1.value.*'23.7'"),
+        (json.dumps({"E1": {**GOOD, "value": True}}), "E1.value.*True"),
+        (json.dumps({"E1": {**GOOD, "value": []}}), r"E1.value.*\[\]"),
+        (json.dumps({"E1": {**GOOD, "tolerance": -0.1}}), "E1.tolerance.*-0.1"),
+        (json.dumps({"E1": {**GOOD, "unit": None}}), "E1.unit.*None"),
+        (json.dumps({"E1": {**GOOD, "source": ""}}), "E1.source.*''"),
     ],
 )
 def test_a_malformed_file_names_what_is_wrong(package, text: str, about: str):

@@ -70,10 +70,10 @@ class Ledger:
 
     def __getitem__(self, tag: str) -> Verdict:
         """The verdict on one claim, by its tag: `ledger["FD:origin"]`."""
-        found = next((row for row in self.verdicts if row.tag == tag), None)
-        if found is None:
+        verdict = next((row for row in self.verdicts if row.tag == tag), None)
+        if verdict is None:
             raise unknown("claim of this ledger", tag, [row.tag for row in self.verdicts])
-        return found
+        return verdict
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row a claim, by its tag (needs the extra `stagescope[pandas]`)."""
@@ -131,7 +131,7 @@ class Ledger:
         groups: dict[str, list[Outcome]] = {}
         for place, row in enumerate(self.verdicts):
             groups.setdefault(row.group or f"{place}", []).append(row.verdict)
-        return Counter(min(found, key=_RANK.index) for found in groups.values())
+        return Counter(min(outcomes, key=_RANK.index) for outcomes in groups.values())
 
     def summary(self) -> str:
         """How many groups of predictions and patterns have each verdict; the unit is said where a group has several claims."""
@@ -144,28 +144,28 @@ class Ledger:
         """What a reader must know of the claims themselves, one sentence each."""
         broken = [row.tag for row in self.verdicts if row.error is not None]
         plain = sum(not row.calibrated for row in self.verdicts)
-        found = []
+        remarks = []
         if broken:
-            found.append(f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}")
+            remarks.append(f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}")
         if self.counts().total() < len(self.verdicts):
-            found.append("claims that rest on one measurement are a group, and count as one")
+            remarks.append("claims that rest on one measurement are a group, and count as one")
         if plain:
-            found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
+            remarks.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
         beside = tuple(row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict)
         if beside:
             decided = replace(self, verdicts=beside).summary()
-            found.append(f"claims that this run cannot decide, with other options: {decided}")
+            remarks.append(f"claims that this run cannot decide, with other options: {decided}")
         places: dict[str, list[str]] = {}
         for row in self.verdicts:
             if row.elsewhere is not None and row.elsewhere.verdict is None:
                 places.setdefault(_options(row.elsewhere), []).append(row.tag)
         for options, tags in places.items():
-            found.append(f"may be decided by a run with {options}, which `check --elsewhere` makes: {', '.join(tags)}")
+            remarks.append(f"may be decided by a run with {options}, which `check --elsewhere` makes: {', '.join(tags)}")
         if rates := [row.rates for row in self.verdicts if row.rates is not None and row.verdict != "not applicable"]:
             nulls = f"confirmed on {sum(rate.null_confirmed for rate in rates):,} of {sum(rate.nulls for rate in rates):,} nulls"
             inputs = f"violated on {sum(rate.violated for rate in rates):,} of {sum(rate.inputs for rate in rates):,} inputs"
-            found.append(f"calibration of the claims that apply here: {nulls}, {inputs} in regime")
-        return tuple(found)
+            remarks.append(f"calibration of the claims that apply here: {nulls}, {inputs} in regime")
+        return tuple(remarks)
 
     def __str__(self) -> str:
         return self.text().plain

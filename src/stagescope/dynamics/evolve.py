@@ -155,12 +155,12 @@ class Memory:
     def _blocks(self, layout: Layout) -> dict[str, np.ndarray]:
         """Parameters by name; a few frames at a time, because fresh memory for all of them twice would take longer than this."""
         count = len(self._frames)
-        found = {name: np.empty((count, *shape)) for name, shape in layout.shapes}
+        blocks = {name: np.empty((count, *shape)) for name, shape in layout.shapes}
         for start in range(0, count, FRAMES):
             part = np.array([vector for _, vector in self._frames[start : start + FRAMES]])
             for name, block in layout.unpack(part).items():
-                found[name][start : start + FRAMES] = block
-        return found
+                blocks[name][start : start + FRAMES] = block
+        return blocks
 
 
 class Disk:
@@ -352,8 +352,8 @@ def _settled(what: Objective | Field, params: Params, dynamics: Dynamics) -> tup
 def _begun(folder: Path, journey: Journey) -> bool:
     """Whether the folder has this run already: an interrupt may come between its first commit and its first step."""
     with suppress(StagescopeError):
-        found = manifests.read(folder)
-        return found.status == "running" and found.spec == journey.spec
+        manifest = manifests.read(folder)
+        return manifest.status == "running" and manifest.spec == journey.spec
     return False
 
 

@@ -49,8 +49,8 @@ def kept_run(evolve: Callable[P, Run]) -> Callable[P, Run]:
     def once(*args: P.args, **options: P.kwargs) -> Run:
         given = call.bind(*args, **options).arguments
         name = None if given.get("out") is not None else _name("run", given)
-        if name is not None and (found := _read(name)) is not None:
-            facts, arrays = found
+        if name is not None and (stored := _read(name)) is not None:
+            facts, arrays = stored
             params, series = ({key: arrays[f"{kind}/{key}"] for key in facts[kind]} for kind in ("params", "series"))
             origin, axes = given.get("origin"), {key: tuple(names) for key, names in facts["axes"].items()}
             ended = {key: facts[key] for key in ("spec", "clock", "status", "reason")}
@@ -75,8 +75,8 @@ def kept_frames(frames: Callable[P, Frames]) -> Callable[P, Frames]:
     call = inspect.signature(frames)
 
     def kept_or_made(name: str | None, *args: P.args, **options: P.kwargs) -> Frames:
-        if name is not None and (found := _read(name)) is not None:
-            facts, arrays = found
+        if name is not None and (stored := _read(name)) is not None:
+            facts, arrays = stored
             yield from zip(facts["clocks"], arrays["vectors"], strict=True)
             return
         counts["integrated"] += 1

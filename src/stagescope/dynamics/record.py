@@ -132,8 +132,8 @@ class Around(Record):
     def times(self, until: float) -> np.ndarray:
         inside = [pair for pair in zip(self.at, self.widths, strict=True) if pair[0] < until]
         near = [time + width * NEAR for time, width in inside]
-        found = np.unique(np.concatenate([LogSpaced(frames=self.frames).times(until), *near]))
-        kept = found[(found >= 0) & (found <= until)]
+        frame_times = np.unique(np.concatenate([LogSpaced(frames=self.frames).times(until), *near]))
+        kept = frame_times[(frame_times >= 0) & (frame_times <= until)]
         apart = np.concatenate([np.diff(kept) > TOGETHER * until, [True]])
         return kept[apart]
 

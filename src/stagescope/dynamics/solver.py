@@ -116,14 +116,14 @@ def _through_python(solver: Solver, theta: np.ndarray, span: tuple[float, float]
     while done < len(stops) and guarded.count < enough:
         stop = float(stops[done])
         with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):  # a failure is reported once
-            found = way.step(stop, tstop=span[1])
-        done, looks = (done + 1, 0) if found.success else (done, looks + 1)
-        if found.success:
-            yield Point(stop, np.array(found.y), frame=True, state=None)
-        elif found.status != cvode.TOO_MUCH_WORK or looks * look >= MAX_STEPS:
-            raise solver.stopped(found.t, found.y, found.message)
+            answer = way.step(stop, tstop=span[1])
+        done, looks = (done + 1, 0) if answer.success else (done, looks + 1)
+        if answer.success:
+            yield Point(stop, np.array(answer.y), frame=True, state=None)
+        elif answer.status != cvode.TOO_MUCH_WORK or looks * look >= MAX_STEPS:
+            raise solver.stopped(answer.t, answer.y, answer.message)
         elif guarded.count >= enough:
-            yield Point(float(found.t), np.array(found.y), frame=False, state=None)
+            yield Point(float(answer.t), np.array(answer.y), frame=False, state=None)
 
 
 def _sundae(rhs: Callable[..., Any], tolerances: tuple[float, float | None], most: int) -> Any:
@@ -177,11 +177,11 @@ def steps(
     solver.init_step(t, vector)
     while t < until:
         with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):
-            found = solver.step(until, method="onestep", tstop=until)
-        if not found.success:
-            raise Stopped(f"the solver stopped at t={found.t:g}: {found.message}")
-        t = float(found.t)
-        yield t, np.array(found.y)
+            answer = solver.step(until, method="onestep", tstop=until)
+        if not answer.success:
+            raise Stopped(f"the solver stopped at t={answer.t:g}: {answer.message}")
+        t = float(answer.t)
+        yield t, np.array(answer.y)
 
 
 def between(share: float, h: float, ends: tuple[np.ndarray, np.ndarray], velocities: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

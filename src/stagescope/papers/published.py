@@ -3,18 +3,24 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from functools import cache
+from dataclasses import asdict
+from dataclasses import dataclass as plain_dataclass
+from functools import cache, partial
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from stagescope.errors import StagescopeError
 from stagescope.runs.files import publish, store_errors
 
+_VALUE: Any = TypeAdapter(int | float | Annotated[list[Any] | dict[str, Any], Field(min_length=1)])
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class Published:
     """A number to compare with, or a list or table of them.
 
@@ -22,13 +28,13 @@ class Published:
     number comes from: a figure or table of the paper, an independent implementation, or an earlier result of this package.
     """
 
-    value: Any
+    value: Annotated[Any, AfterValidator(partial(_VALUE.validate_python, strict=True))]
     unit: str
-    tolerance: float | None
-    source: str
+    tolerance: Annotated[float, Field(ge=0)] | None
+    source: Annotated[str, Field(min_length=1)]
 
 
-@dataclass(frozen=True)
+@plain_dataclass(frozen=True)
 class Distance:
     """A published or reference number of some `quantity`, and the same made again: `at` says where, such as a step or a row.
 
@@ -82,7 +88,7 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
             quantities.setdefault(row.quantity, []).append(row)
         for quantity, group in quantities.items():
             judged = [row for row in group if row.tolerance is not None]
-            inside = f"{sum(row.verdict == 'within' for row in judged)} of {len(judged)}" if judged else "-"
+            inside = f"{sum(row.within for row in judged)} of {len(judged)}" if judged else "-"
             worst = max(group, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
             lines += [f"| {' | '.join((quantity, inside, *row.cells()))} |" for row in (group if every else [worst])]
     judged = [row for row in distances if row.tolerance is not None]
@@ -105,40 +111,9 @@ def published(package: str) -> dict[str, Published]:
     """The reference numbers of a paper by name, from the file `reference.json` of its package."""
     where = f"reference.json of {package}"
     try:
-        found = json.loads(resources.files(package).joinpath("reference.json").read_text(encoding="utf-8"))
+        return TypeAdapter(dict[str, Published]).validate_json(resources.files(package).joinpath("reference.json").read_bytes())
     except (OSError, ModuleNotFoundError) as error:
         raise StagescopeError(f"cannot read {where}: {error}") from None
-    except ValueError as error:
-        raise StagescopeError(f"{where} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise StagescopeError(f"{where} is a {type(found).__name__}; expected an object with one entry per number")
-    return {name: _entry(f"the entry {name!r} in {where}", entry) for name, entry in found.items()}
-
-
-def _entry(where: str, entry: Any) -> Published:
-    wanted = [field.name for field in fields(Published)]
-    if not isinstance(entry, dict) or set(entry) != set(wanted):
-        has = ", ".join(map(str, entry)) if isinstance(entry, dict) else type(entry).__name__
-        raise StagescopeError(f"{where} has {has or 'no fields'}; expected {', '.join(wanted)}")
-    made = Published(**entry)
-    for name, good, expected in (
-        (
-            "value",
-            _is_number(made.value) or (isinstance(made.value, list | dict) and made.value),
-            "a number, a list or an object",
-        ),
-        (
-            "tolerance",
-            made.tolerance is None or (_is_number(made.tolerance) and made.tolerance >= 0),
-            "a number from 0 on, or null",
-        ),
-        ("unit", isinstance(made.unit, str), "text, empty for a pure number"),
-        ("source", isinstance(made.source, str) and made.source, "text that says where the number comes from"),
-    ):
-        if not good:
-            raise StagescopeError(f"{where} has the {name} {getattr(made, name)!r}; expected {expected}")
-    return made
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}, got {item['input']!r:.60}" for item in error.errors())
+        raise StagescopeError(f"{where} is wrong in {'; '.join(wrong)}") from None

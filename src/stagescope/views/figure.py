@@ -191,7 +191,7 @@ def pictures(draw: Callable[[], "Drawing"], kinds: Sequence[str]) -> dict[str, b
     from matplotlib import pyplot
 
     matplotlib.use("Agg")
-    found = {}
+    files = {}
     undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         drawing = draw()
@@ -199,8 +199,8 @@ def pictures(draw: Callable[[], "Drawing"], kinds: Sequence[str]) -> dict[str, b
         for kind in kinds:
             buffer = io.BytesIO()
             drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))
-            found[kind] = buffer.getvalue()
-    return found
+            files[kind] = buffer.getvalue()
+    return files
 
 
 def chosen(figures: Mapping[str, Figure], name: str | None, full: bool = False) -> list[Figure]:

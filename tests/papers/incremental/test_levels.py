@@ -19,7 +19,7 @@ REFERENCE = published("stagescope.papers.incremental")
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv(VARIABLE, "")  # not delenv: what is set in a test would stay where there was nothing
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     _levels.cache_clear()
 

@@ -154,18 +154,18 @@ class Evidence(BaseEvidence):
 
         One that was left must have been a plateau: the loss fell more slowly there than before and after.
         """
-        found = self.plateaus[j - 1]
-        if found is None or found.between is False:
+        plateau = self.plateaus[j - 1]
+        if plateau is None or plateau.between is False:
             return None
-        return found if found.between or self.fall(found) <= self.tolerance else None
+        return plateau if plateau.between or self.fall(plateau) <= self.tolerance else None
 
     @cached_property
     def rests(self) -> tuple[Plateau, ...]:
         """The plateaus that the run rested on; none where the only one is the last of the ladder, where every loss ends."""
         _ = self.steps
-        found = [plateau for j in range(1, self.reached + 1) if (plateau := self.rested(j)) is not None]
-        stairs = any(plateau.between or plateau.j < len(self.times) for plateau in found)
-        return tuple(found) if stairs else ()
+        rests = [plateau for j in range(1, self.reached + 1) if (plateau := self.rested(j)) is not None]
+        stairs = any(plateau.between or plateau.j < len(self.times) for plateau in rests)
+        return tuple(rests) if stairs else ()
 
     def no_rest(self) -> str:
         """Why `rests` is empty."""

@@ -226,8 +226,8 @@ class LagCurves(GroupMass):
     @cached_property
     def values(self) -> np.ndarray | None:
         """The map of each head from token to logits (frames, H, d, d); None where that is no matrix."""
-        found = [self.law.model.token_maps(self.at(frame)) for frame in range(self.frames)]
-        return None if found[0] is None else np.array(found)
+        maps = [self.law.model.token_maps(self.at(frame)) for frame in range(self.frames)]
+        return None if maps[0] is None else np.array(maps)
 
     @cached_property
     def alignment(self) -> np.ndarray | None:

@@ -99,8 +99,8 @@ class HeadsKernel(SequenceLoss):
         """The kernel's derivatives in attention and values, taken back through the softmax. Only steps do without the loss."""
         from stagescope.papers.incremental.positional_kernel import heads_pass
 
-        if (found := broken(params)) is not None:
-            return found
+        if (not_finite := broken(params)) is not None:
+            return not_finite
         attention = self.model.attention(params)
         values = np.ascontiguousarray(np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2))
         cast = values if wanted else values.astype(self.precision)
@@ -294,7 +294,8 @@ class ContentLoss(LaggedLoss):
         for first in range(0, count, PASS):
             part = on.take(slice(first, first + PASS))
             share = part.tokens.shape[1] / count
-            loss, grads = with_gradient(cast, part.arrays()) if gradient else (value(cast, part.arrays()), {})
+            data = self.arrays(part)
+            loss, grads = with_gradient(cast, data) if gradient else (value(cast, data), {})
             total += share * float(loss)
             for name, block in grads.items():
                 sums[name] += share * np.asarray(block, dtype=float)

@@ -77,17 +77,17 @@ class Transformer(LaggedModel):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         wide, part, heads = self.width, self.width // self.heads, self.heads
-        found: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide)}
+        shapes: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide)}
         if self.places == "learned":
-            found["P"] = (self.positions, wide)
+            shapes["P"] = (self.positions, wide)
         for i in range(1, self.layers + 1):
-            found |= {f"{name}{i}": (heads, wide, part) for name in "QKV"} | {f"O{i}": (heads, part, wide)}
+            shapes |= {f"{name}{i}": (heads, wide, part) for name in "QKV"} | {f"O{i}": (heads, part, wide)}
             if self.places == "relative":
-                found[f"B{i}"] = (heads, self.positions)
+                shapes[f"B{i}"] = (heads, self.positions)
             if self.mlp:
-                found |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
-        found |= {f"{kind}_{name}": (wide,) for name in self.norms for kind in ("gain", "shift")}
-        return found | {"U": (wide, self.vocab)} | ({} if self.published else {"u": (self.vocab,)})
+                shapes |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
+        shapes |= {f"{kind}_{name}": (wide,) for name in self.norms for kind in ("gain", "shift")}
+        return shapes | {"U": (wide, self.vocab)} | ({} if self.published else {"u": (self.vocab,)})
 
     @property
     def published(self) -> bool:
@@ -97,8 +97,8 @@ class Transformer(LaggedModel):
     def norms(self) -> tuple[str, ...]:
         """Norms from first to last: after the part that they are named after (published), or before it, or before the output."""
         parts = ("heads", "mlp") if self.mlp else ("heads",)
-        found = (*(f"{part}{i}" for i in range(1, self.layers + 1) for part in parts), *(() if self.published else ("out",)))
-        return found if self.norm == "layer" else ()
+        names = (*(f"{part}{i}" for i in range(1, self.layers + 1) for part in parts), *(() if self.published else ("out",)))
+        return names if self.norm == "layer" else ()
 
     def norm_read(self, part: str) -> str | None:
         """The norm of what a part ("heads1", "mlp1", .. or "out") reads; None where it reads the stream as it is."""
@@ -110,12 +110,12 @@ class Transformer(LaggedModel):
     @property
     def drops(self) -> tuple[tuple[int, int], ...]:
         """What dropout falls on, in the order of the pass: rows of a sequence, and entries of a row."""
-        found = [(self.positions, self.width)] if self.published else []
+        masked = [(self.positions, self.width)] if self.published else []
         for i in range(1, self.layers + 1):
             rows = len(self.rows(i))
             weights = [(rows, self.heads * self.positions)] if self.published else []
-            found += weights + [(rows, self.width)] * (2 if self.mlp else 1)
-        return tuple(found)
+            masked += weights + [(rows, self.width)] * (2 if self.mlp else 1)
+        return tuple(masked)
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
@@ -126,21 +126,21 @@ class Transformer(LaggedModel):
 
     def init(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Biases (also of lags) 0, gains 1, and matrices as the student says: see the class."""
-        found = {}
+        blocks = {}
         for name, shape in self.shapes.items():
             draw = key(seed, "init", name)
             if self.published and name in ("E", "U"):
-                found[name] = _orthonormal(draw.normal(size=shape))
+                blocks[name] = _orthonormal(draw.normal(size=shape))
             elif name in ("E", "P") and not self.published:
-                found[name] = draw.normal(size=shape)
+                blocks[name] = draw.normal(size=shape)
             elif len(shape) > 1 and name[0] != "B":
                 ends = (self.width, self.width) if len(shape) == 3 else shape  # all heads together are one matrix
                 if name == "P":  # the authors' table has 50 rows, however many are used
                     ends = (max(50, self.positions), self.width)
-                found[name] = draw.uniform(-1.0, 1.0, size=shape) / np.sqrt(sum(ends) / 6 if self.published else ends[0])
+                blocks[name] = draw.uniform(-1.0, 1.0, size=shape) / np.sqrt(sum(ends) / 6 if self.published else ends[0])
             else:
-                found[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
-        return found
+                blocks[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
+        return blocks
 
     @cached_property
     def fixed_places(self) -> np.ndarray:

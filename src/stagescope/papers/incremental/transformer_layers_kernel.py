@@ -54,20 +54,20 @@ def active_room(rows, units):
 @njit(**_OPTIONS)
 def find_active(z, active):
     """Which units of each row are above zero, or no numbers."""
-    count, units, found = z.shape[0], z.shape[1], 0
+    count, units, active_units = z.shape[0], z.shape[1], 0
     room = active.rows.size // max(1, units)
     for k in range(units):
         active.stops[k] = k * room
     for i in range(count):
-        active.starts[i] = found
+        active.starts[i] = active_units
         for k in range(units):
-            active.units[found] = k
-            found += not z[i, k] <= 0
-        for n in range(active.starts[i], found):
+            active.units[active_units] = k
+            active_units += not z[i, k] <= 0
+        for n in range(active.starts[i], active_units):
             k = active.units[n]
             active.rows[active.stops[k]] = i
             active.stops[k] += 1
-    active.starts[count] = found
+    active.starts[count] = active_units
 
 
 @njit(**_OPTIONS)
@@ -455,9 +455,9 @@ def pass_back(g, x, sizes, source, layer, kept, part, d_x):
     for start in range(0, len(g), STRETCH):
         stop = min(start + STRETCH, len(g))
         rows, mine, pull = slice(start, stop), _stretch(kept, start, stop), np.zeros(STRETCH, g.dtype)
-        given, found, asks, more = g[rows], near[: stop - start], source[rows], part[rows]
+        given, near_rows, asks, more = g[rows], near[: stop - start], source[rows], part[rows]
         find_active(mine.units, active)
-        _backward(found, given, pull, given, alone, x, sizes, asks, layer, mine, active, own, d_out, d_units, more, d_x)
+        _backward(near_rows, given, pull, given, alone, x, sizes, asks, layer, mine, active, own, d_out, d_units, more, d_x)
         if stop % SUMMED == 0 or stop == len(g):
             _add_sums(layer.d_out, d_out)
             _add_sums(layer.units.d_matrix, d_units)

@@ -81,9 +81,9 @@ class Room:
         return self._kept[name][:rows]
 
     def zeros(self, name: str, rows: int, *shape: int) -> np.ndarray:
-        found = self.take(name, rows, *shape)
-        found[:] = 0
-        return found
+        room = self.take(name, rows, *shape)
+        room[:] = 0
+        return room
 
     @property
     def low(self) -> Any:
@@ -168,8 +168,8 @@ class RowHeads:
     def _views(self, queries: np.ndarray, pairs: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Queries, keys and values (sequence, head, row, inner)."""
         heads = self.model.heads
-        found = (queries, pairs[:, : self.inner], pairs[:, self.inner :])
-        return tuple(np.swapaxes(block.reshape(count, -1, heads, self.part), 1, 2) for block in found)  # pyright: ignore[reportReturnType]
+        parts = (queries, pairs[:, : self.inner], pairs[:, self.inner :])
+        return tuple(np.swapaxes(block.reshape(count, -1, heads, self.part), 1, 2) for block in parts)  # pyright: ignore[reportReturnType]
 
     def _kept(self, count: int, prefix: str = "") -> tuple[np.ndarray, ...]:
         model, take = self.model, self.room.take
@@ -397,8 +397,8 @@ class PairHeads:
     def _by_head(self, queries: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
         """Queries, keys and values as (head, pair, inner)."""
         split = pairs.reshape(len(pairs), 2, self.model.heads, -1)
-        found = (queries.reshape(len(queries), self.model.heads, -1), split[:, 0], split[:, 1])
-        return [np.swapaxes(block, 0, 1) for block in found]
+        parts = (queries.reshape(len(queries), self.model.heads, -1), split[:, 0], split[:, 1])
+        return [np.swapaxes(block, 0, 1) for block in parts]
 
     def _turn(self, queries: np.ndarray, pairs: np.ndarray, back: bool = False) -> None:
         for block, rows in zip(self._by_head(queries, pairs), (self.rows, np.arange(self.model.positions)), strict=False):

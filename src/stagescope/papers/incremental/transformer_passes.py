@@ -48,8 +48,8 @@ def transformer_pass(
 
     The room is for arrays, which the next pass of the same model may use again; `keys` are those of the dropout of each part.
     """
-    if (found := broken(params)) is not None:
-        return found
+    if (not_finite := broken(params)) is not None:
+        return not_finite
     tokens, count, total = on.by_sequence, on.tokens.shape[1], 0.0
     work = _Pass(model, params, room, keys, count)
     for first in range(0, count, work.block):
@@ -230,10 +230,10 @@ class _Pass:
 
     def gradients(self) -> Blocks:
         """Of the sum of the losses so far, by block."""
-        found = {name: np.zeros(block.shape) for name, block in self.params.items()} | self.d_rows
+        gradients = {name: np.zeros(block.shape) for name, block in self.params.items()} | self.d_rows
         for part in (*self.heads, *self.after, *([self.pairs] if self.pairs else []), self.out):
-            part.gradient(found)
-        return found
+            part.gradient(gradients)
+        return gradients
 
 
 class TransformerLoss(LaggedLoss):
@@ -295,7 +295,7 @@ class TransformerLoss(LaggedLoss):
         batch, keys = super().draw(step), self._keys(step)
         if keys is None:
             return batch
-        data = self.all.arrays() if batch is None else batch
+        data = self.arrays(self.all) if batch is None else batch
         return {**data, "kept": kept_entries(self.model, keys, len(data["tokens"]))}
 
     def _keys(self, step: int) -> np.ndarray | None:

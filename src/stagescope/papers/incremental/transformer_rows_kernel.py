@@ -348,10 +348,10 @@ def attend_pairs(table, at, low, weights):
         for c in range(weights.shape[0]):
             asks = at[c, first + r] - (first + r) * vocab
             for h in range(weights.shape[2]):
-                line, found = weights[c, r, h], table[h, r, asks]
+                line, of_table = weights[c, r, h], table[h, r, asks]
                 _prefetch(table, h, r, at, c)
                 for s in range(first + r + 1):
-                    line[s] = found[uintp(at[c, s])]
+                    line[s] = of_table[uintp(at[c, s])]
             _attention(weights[c, r], first + r + 1, low, room)
 
 
@@ -363,7 +363,7 @@ def add_scores(d, at, d_table):
         for c in range(d.shape[0]):
             asks = at[c, first + r] - (first + r) * vocab
             for h in range(d.shape[2]):
-                line, found = d[c, r, h], d_table[h, r, asks]
+                line, of_table = d[c, r, h], d_table[h, r, asks]
                 _prefetch(d_table, h, r, at, c)
                 for s in range(first + r + 1):
-                    found[uintp(at[c, s])] += line[s]
+                    of_table[uintp(at[c, s])] += line[s]
