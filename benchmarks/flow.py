@@ -1,4 +1,4 @@
-"""The focus-dilution flows `ref` and `paper` against other solvers, and a hundred flows through the public API.
+"""The focus-dilution flows `ref` and `flow-skewed` against other solvers, and a hundred flows through the public API.
 
 All sides give the states on the preset's grid of 1000 times with an error of at most 1e-6, in float64, on one core, CPU time,
 compilation excluded, alternating, minima. Each has the loosest tolerance that reaches this error, with atol = rtol / 1000.
@@ -299,7 +299,7 @@ def hundred_flows() -> float:
 
 
 def main() -> None:
-    found = {preset: compare(preset) for preset in ("ref", "paper")}
+    found = {preset: compare(preset) for preset in ("ref", "flow-skewed")}
     numbers: dict = {}
     for preset, row in found.items():
         took = row["seconds"]

@@ -35,7 +35,7 @@ def scenes() -> tuple[TokenCurves, TokenCurves]:
 
 
 def by_change(curves: TokenCurves, frames: int) -> np.ndarray:
-    """Frames between which attention changes by the same amount, and the logarithm of time as well: a plateau is not one frame."""
+    """Frames between which attention and the logarithm of time change by about the same amount: a plateau is not one frame."""
     moved = np.concatenate([[0.0], np.sqrt((np.diff(curves.attention, axis=0) ** 2).sum((1, 2))).cumsum()])
     spread = np.log(np.maximum(curves.time, curves.time[-1] / 100))
     path = moved / moved[-1] + 0.7 * (spread - spread[0]) / np.ptp(spread)

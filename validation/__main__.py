@@ -10,6 +10,7 @@ MODULES = (
     "transitions",
     "scan_snap",
     "focus_dilution",
+    "focus_dilution_published",
     "focus_dilution_chains",
     "focus_dilution_forms",
     "focus_dilution_events",

@@ -1,4 +1,4 @@
-"""Focus and dilution: `ref` and `paper` against the numbers of independent implementations (reference.json)."""
+"""Focus and dilution: `ref` and `flow-skewed` against the numbers of independent implementations (reference.json)."""
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.observables import token_curves

@@ -70,14 +70,20 @@ _OF_CONTENT = (
     "published-xavier",
 )
 _TEXT_TRANSFORMER = {"steps": 100, "batch": 4, "vocab": 200, "width": 16}
+_SMALL_ADAM = {"steps": 400, "frames": 100, "sequences": 5000, "width": 64}
 SHORT: dict[str, dict[str, Any]] = {
     "focus-dilution/sampled": {"steps": 200, "frames": 100},
+    "focus-dilution/published": _SMALL_ADAM,
+    "focus-dilution/published-halving": _SMALL_ADAM,
+    "focus-dilution/published-flow": {"until": 120.0, "frames": 200, "width": 32},
     "incremental/ladder": {"steps": 150, "frames": 60},
     "incremental/gd-ladder": {"steps": 300, "frames": 60, "sequences": 1000},
     "incremental/regression-transformer": {"steps": 500, "frames": 60},
     **{f"incremental/{name}": _CONTENT for name in _OF_CONTENT},
     **{f"incremental/{name}": _TRANSFORMER for name in _OF_TRANSFORMERS},
     "text-focus": {"steps": 100, "frames": 12, "watched": 512, "batch": 128},
+    "text-focus/published-tinystories": {"steps": 20, "frames": 12, "watched": 256, "vocab": 500, "width": 32},
+    "text-focus/published-wikitext": {"steps": 20, "frames": 12, "watched": 256, "vocab": 600, "width": 32},
     "text-focus/causal": {"steps": 50, "frames": 12, "watched": 512, "batch": 8},
     "text-focus/residual": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},
     "text-focus/transformer": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},

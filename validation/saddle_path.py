@@ -19,7 +19,7 @@ FIRST_SEED, CHAINS = 171_000, 60
 LONGEST = 1e5
 """Flows are not run longer than this; later events are not compared."""
 FRAMES = 4000
-PRESETS = ("ref", "paper", "near-symmetric", "zipf", "delta", "stall")
+PRESETS = ("ref", "flow-skewed", "near-symmetric", "zipf", "delta", "stall")
 
 
 @dataclass

@@ -1,26 +1,24 @@
 # %% [markdown]
 # # Focus and dilution: theorem and experiment
 #
-# One attention layer learns a chain of four tokens. With Adam, as published, every query first looks at the frequent token alone,
-# then leaves it, and the same happens with token 1 and token 2. Gradient flow, which the theorems are about, hardly focuses on the
-# same chain from the same start.
+# One attention layer learns a chain of four tokens. With Adam, as published, every query first looks at the frequent token
+# alone, then leaves it, and the same happens with token 1 and token 2. Gradient flow, which the theorems are about, hardly
+# focuses on the same chain from the same start.
 
 # %%
 import matplotlib.pyplot as plt
 
 import stagescope as ss
+from stagescope.papers.focus_dilution import last_token_losses, token_curves
 
-chain = {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.8, "width": 256, "scale": 1.0, "init_scale": 1 / 256}
-sample = {"form": "sampled", "sequences": 100_000, "length": 19, "start": "uniform"}
-adam = ss.run_study("focus-dilution", **chain, **sample, optimizer="adam", lr=1.5e-4, steps=1500, frames=501)
-flow = ss.run_study("focus-dilution", **chain, until=200.0)
+adam = token_curves(ss.run_study("focus-dilution", "published", steps=1500, frames=501))
+flow = token_curves(ss.run_study("focus-dilution", "published-flow", until=200.0))
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
-for ax, run, clock in zip(axes, (adam, flow), ("step (Adam)", "time t (gradient flow)"), strict=True):
-    curves = ss.reading(run).curves
+for ax, curves, clock in zip(axes, (adam, flow), ("step (Adam)", "time t (gradient flow)"), strict=True):
     for query in range(4):
         ax.plot(curves.time, curves.attention[:, query, 0], label=f"query {query}")
-    ax.axhline(chain["pi"][0], color="0.6", lw=0.8, ls="--")
+    ax.axhline(curves.pi[0], color="0.6", lw=0.8, ls="--")
     ax.set(xscale="log", xlim=(curves.time[-1] / 60, curves.time[-1]), xlabel=clock)
 axes[0].set(title="experiment, as published", ylabel="attention on token 0")
 axes[1].set(title="theorem")
@@ -32,14 +30,11 @@ plt.show()
 # that end with it gain. Then token 1 is learned, then token 2, then token 3.
 
 # %%
-from stagescope.papers.focus_dilution import last_token_losses, token_curves
-
-curves = token_curves(adam)
-losses = last_token_losses(curves)
+losses = last_token_losses(adam)
 
 figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for token in range(4):
-    axes.plot(curves.time, losses.by_token[:, token], label=f"last token {token}")
+    axes.plot(adam.time, losses.by_token[:, token], label=f"last token {token}")
 axes.set(xscale="log", xlim=(20, None), xlabel="step (Adam)", ylabel="loss of unseen sequences")
 axes.legend(frameon=False)
 plt.show()

@@ -1,7 +1,7 @@
 """The numbers of every panel; `drawings.py` draws them. Figures 1 to 3 are the paper's, the others join theory and experiment."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def at(curves: TokenCurves, step: float) -> int:
     return int(np.argmin(np.abs(curves.time - step)))
 
 
-def thinned(curves: TokenCurves, frames: int = 260) -> TokenCurves:
+def thinned(curves: TokenCurves, frames: int = 420) -> TokenCurves:
     """Some of the frames, equally spaced in the logarithm of time."""
     last = len(curves.time) - 1
     chosen = np.unique(np.rint(np.concatenate([[0], np.geomspace(1, last, frames)])).astype(int))
@@ -103,7 +103,7 @@ def figure_2(progress: Progress, quick: bool = False) -> Numbers:
         },
         "maps": {str(step): rounded(curves.attention[at(curves, step)], 4) for step in MAP_STEPS if step <= last},
         "entropy": rounded(position_entropies(some).T, 5),
-        "flat": float(np.log(runs.PUBLISHED["length"])),
+        "flat": float(np.log(runs.PRESET["length"])),
         "norms": rounded(some.norms.T, 5),
         "perpendicular": rounded(perpendicular_norms(some.params["W0"])[:, 1:].T, 5),
     }
@@ -150,15 +150,15 @@ def finds_itself(run: runs.TextRun) -> bool:
 
 
 def figure_3(progress: Progress, quick: bool = False) -> Numbers:
-    corpora = progress.each(tuple(runs.PROBES), "texts", "runs")
+    corpora = progress.each(tuple(runs.TEXTS), "texts", "runs")
     found = {corpus: runs.text_run(corpus, quick) for corpus in corpora}
     return {
         **note(quick, f"quick version: {runs.QUICK_TEXT['steps']} steps on batches of {runs.QUICK_TEXT['batch']}"),
         "panels": {corpus: text_panel(run) for corpus, run in found.items()},
         "finds_itself": {corpus: finds_itself(run) for corpus, run in found.items()},
         "sample": {"corpus": "tinystories", **sample_panel(found["tinystories"])},
-        "steps": found["tinystories"].settings["steps"],
-        "batch": found["tinystories"].settings["batch"],
+        "steps": found["tinystories"].options["steps"],
+        "batch": found["tinystories"].options["batch"],
     }
 
 
@@ -169,9 +169,11 @@ SAME_SIZE = 0.3
 """Row norms are compared when that of token 0 is this large."""
 
 
+@cache
 def by_eps(eps: float) -> Numbers:
     """Adam with lr = 1.5e-4 + .05 eps on infinitely long contexts: from the default to plain gradient descent at rate .05."""
-    curves = runs.descended(runs.Descended(STEPS_BY_EPS[eps], eps=eps, lr=runs.RATE + 0.05 * eps, every=5))
+    steps = STEPS_BY_EPS[eps]
+    curves = runs.descended(steps, eps=eps, lr=runs.RATE + 0.05 * eps, every=max(5, steps // 400))
     frame = int(np.argmax(curves.norms[:, 0] > SAME_SIZE))
     return {
         "eps": eps,
@@ -200,7 +202,7 @@ def theorem_and_experiment(progress: Progress, quick: bool = False) -> Numbers:
     return {
         **note(quick),
         "pi": list(runs.PI),
-        "persistence": runs.PERSISTENCE,
+        "persistence": runs.PRESET["persistence"],
         "experiment": rows_panel(experiment),
         "theorem": rows_panel(theorem),
         "flow_norms": rounded(theorem.norms[frame] * SAME_SIZE / theorem.norms[frame, 0], 4),
@@ -220,15 +222,19 @@ def chains() -> dict[str, Any]:
     return {**lazy, "random A": runs.chain_with_law(1), "random B": runs.chain_with_law(2)}
 
 
+QUICK_CHAINS = ("persistence 0.8", "persistence 0", "random A")
+
+
 def blind(progress: Progress, quick: bool = False) -> Numbers:
     """Chains with the same stationary law and other transition matrices, by Adam and by gradient flow."""
     panels = {}
     until = runs.FLOW_UNTIL / (4 if quick else 1)
-    for name, chain in progress.each(tuple(chains().items()), "chains", "runs"):
-        adam = runs.descended(runs.Descended(300, every=1), chain)
+    some = [(name, chain) for name, chain in chains().items() if not quick or name in QUICK_CHAINS]
+    for name, chain in progress.each(some, "chains", "runs"):
+        adam = runs.descended(300, chain, every=1)
         model = adam.law.model
         loss = ss.population_loss(model, chain)
-        start = model.init(0, 1 / runs.WIDTH)
+        start = model.init(0, runs.START)
         record = ss.Uniform(frames=201)
         flow = runs.token_curves(ss.evolve(loss, start, ss.GradientFlow(), until=until, record=record, progress=False))
         panels[name] = {
@@ -252,7 +258,7 @@ def frozen(progress: Progress, quick: bool = False) -> Numbers:
     """Attention by Adam's eps beside the size of its gradients, and which starts never focus."""
     panels = []
     for eps in progress.each(FROZEN_EPS, "eps", "runs"):
-        curves = runs.descended(runs.Descended(700, eps=eps, every=2))
+        curves = runs.descended(500 if quick else 700, eps=eps)
         sizes = [gradient_sizes({n: b[frame] for n, b in curves.params.items()}, curves.law) for frame in range(len(curves.time))]
         inside = {"step": curves.time.tolist(), "row": rounded(curves.on_frequent[:, 1], 5), "focused": focus_times(curves)}
         panels.append(
@@ -261,7 +267,7 @@ def frozen(progress: Progress, quick: bool = False) -> Numbers:
     grid = []
     starts = [(eps, start) for eps, values in GRID.items() for start in values]
     for eps, start in progress.each(() if quick else starts, "starts", "runs"):
-        curves = runs.descended(runs.Descended(1500, eps=eps, init_scale=start / runs.WIDTH, every=10))
+        curves = runs.descended(1500, eps=eps, start=start / runs.WIDTH, every=10)
         gained = float(curves.on_frequent[:, 1:].max())
         loss = float(curves.law.value({name: block[-1] for name, block in curves.params.items()}))
         grid.append({"eps": eps, "start": start, "largest": round(gained, 5), "loss": round(loss, 5)})

@@ -46,9 +46,9 @@ class Row(Distance):
             return "contradicted"
         return "reproduced with a stated change" if self.change else "reproduced"
 
-    def cells(self) -> tuple[str, ...]:
-        *cells, cause = super().cells()
-        return (*cells, "; ".join(part for part in (cause, f"change: {self.change}" if self.change else "") if part))
+    @property
+    def note(self) -> str:
+        return "; ".join(part for part in (self.cause, f"change: {self.change}" if self.change else "") if part)
 
 
 CURVES: tuple[tuple[str, str, str, str], ...] = (

@@ -12,11 +12,18 @@ from functools import partial
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
+from stagescope.dynamics.descent import Adam, Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes
+from stagescope.dynamics.record import AtTimes, Uniform
 from stagescope.errors import StagescopeError
-from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, stall_boundary
+from stagescope.papers.focus_dilution.family import (
+    attention_rate,
+    condensation_rate,
+    saturated_kappa,
+    saturation_boundary,
+    stall_boundary,
+)
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
@@ -26,6 +33,7 @@ from stagescope.papers.focus_dilution.stages import passes
 from stagescope.params import root_mean_square
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
+from validation.nulls import focus_dilution_adam as adam
 
 FRAMES, LONGEST = 600, 3e4
 VOCABULARIES, WIDTHS = (3, 4, 6), ((4, 3), (8, 8))
@@ -109,6 +117,37 @@ def equal_rare(rng: np.random.Generator) -> LazyChain:
     """One frequent token and equal rare ones."""
     d, first = int(rng.choice(VOCABULARIES)), float(rng.uniform(0.35, 0.7))
     return LazyChain(pi=asymmetric_law(first, d, (0.0,) * (d - 1), 0.0), persistence=float(rng.uniform(0.2, 0.6)))
+
+
+def separated(rng: np.random.Generator, least: float = 0.2) -> LazyChain:
+    """Each token is 2 to 4.5 times as frequent as the next."""
+    shares = np.cumprod(np.concatenate([[1.0], 1 / rng.uniform(2, 4.5, size=int(rng.choice((3, 4))) - 1)]))
+    return LazyChain(pi=tuple((shares / shares.sum()).tolist()), persistence=float(rng.uniform(least, 0.9)))
+
+
+def _separated(seed: int) -> Run:
+    """Four times as long as for E2: later directions open at lower rates."""
+    drawn = setting(seed, separated)
+    return drawn.run(min(LONGEST, 4 * drawn.until))
+
+
+def _separated_adam(seed: int) -> Run:
+    """The published optimiser on 64 units: start 1/64, steps of 6e-4, infinitely long contexts; diagonally dominant chains."""
+    chain = separated(np.random.default_rng(seed), 0.65)
+    model = TokenAttention(vocab=chain.vocab, width=64, scale=1.0)
+    how = Descent(optimizer=Adam(), lr=6e-4, steps=6000)
+    law = TokenPopulation(model=model, process=chain)
+    return evolve(law, model.init(seed, 1 / 64), how, record=Uniform(frames=FRAMES), seed=seed, progress=False)
+
+
+def _straight_rows(seed: int) -> Run:
+    """From halfway between E1 and Q1 on every row of attention goes straight to where it ended: none focuses and lets go."""
+    drawn = replace(setting(seed, separated), width=8, key_width=8)
+    run, law = drawn.run(min(LONGEST, 4 * drawn.until)), drawn.law()
+    curves = token_curves(run)
+    first = (_opened(curves.embedding_values, 0) + _opened(curves.score_values, 0)) // 2
+    share = ((run.time[first:] - run.time[first]) / max(run.time[-1] - run.time[first], 1e-9))[:, None, None]
+    return _steered(run, law, first, (1 - share) * curves.attention[first] + share * curves.attention[-1])
 
 
 def _lazy(seed: int) -> Run:
@@ -214,14 +253,6 @@ def _offset(seed: int) -> Run:
     return drawn.shown_under(LazyChain(pi=named, persistence=persistence))
 
 
-def _persistent(seed: int) -> Run:
-    """Equal rare tokens and a persistence above lambda_c, which is below .76 up to pi_0 = .82 (four tokens, scale 4)."""
-    rng = np.random.default_rng(seed)
-    pi = asymmetric_law(float(rng.uniform(0.4, 0.7)), 4, (0.0, 0.0, 0.0), 0.0)
-    chain = LazyChain(pi=pi, persistence=float(rng.uniform(0.8, 0.9)))
-    return Setting(chain, 4.0, 1e-3, 8, 8, seed).run()
-
-
 def _other_side(seed: int) -> Run:
     """Equal rare tokens; the chain that is named has a persistence on the other side of lambda_c."""
     rng = np.random.default_rng(seed)
@@ -234,8 +265,16 @@ def _other_side(seed: int) -> Run:
 
 
 def _walk(seed: int) -> Run:
+    return _wandering(setting(seed, lazy_chain).run(), seed)
+
+
+def _separated_walk(seed: int) -> Run:
+    return _wandering(setting(seed, separated).run(), seed)
+
+
+def _wandering(run: Run, seed: int) -> Run:
     """Parameters that wander: random walks of every block from the start of a flow, as far as the flow's fastest block goes."""
-    run, rng, knots = setting(seed, lazy_chain).run(), np.random.default_rng([seed, 2]), 60
+    rng, knots = np.random.default_rng([seed, 2]), 60
     at, params = np.linspace(0, 1, knots), {}
     share = run.time / run.time[-1]
     size = max(float(np.sqrt(np.mean((run.params[name][-1] - run.params[name][0]) ** 2))) for name in run.params)
@@ -328,6 +367,72 @@ def _early(seed: int) -> Run:
     return replace(run, params={name: moved.get(name, run.params[name]) for name in run.params}, memo={})
 
 
+# Runs at the saturated end of the symmetric points (1,1): attention of rare rows on the frequent token is 0 there.
+
+
+def _saturated(seed: int, delta: float) -> tuple[Run, float]:
+    """A flow from the saturated symmetric point of three tokens with 1e-6 of noise, and kappa; `delta` is a share of the mean.
+
+    Rows 0 and i have logits gamma_0 beta and gamma_1 beta, which give token 0 its probabilities. A_i0 = share (delta mean)^2
+    fixes E = scale eta gamma_0^2; without asymmetry delta counts as .02 here.
+    """
+    rng = np.random.default_rng(seed)
+    first = float(rng.uniform(0.5, 0.75))
+    persistence = float(rng.uniform(saturation_boundary(first, 3) + 0.15, 0.92))
+    mean, share = (1 - first) / 2, float(np.exp(rng.uniform(-12, -5)))
+    chain = LazyChain(pi=asymmetric_law(first, 3, (1.0, -1.0), delta * mean), persistence=persistence)
+    law = TokenPopulation(model=TokenAttention(vocab=3, width=6, key_width=6, scale=1.0), process=chain)
+    frequent = np.array([persistence + (1 - persistence) * first, (1 - persistence) * first])
+    logits = np.log(2 * frequent / (1 - frequent))
+    r = logits[1] / logits[0]
+    strength = np.log(first / (2 * mean * share * ((delta or 0.02) * mean) ** 2)) / (r**2 - r)
+    gamma_0 = (logits[0] * (2 / 3) ** 0.5) ** 0.5  # gamma_0 is as long as beta
+    keys = np.array([[strength**0.5 / gamma_0]])
+    point = {"W0": gamma_0 * np.array([[1.0], [r], [r]]), "W1": logits[0] / gamma_0 * np.array([[2.0, -1.0, -1.0]]) / 3}
+    start = {name: 1e-6 * block for name, block in law.model.init(seed, 1.0).items()}
+    for name, block in {**point, "WQ": keys, "WK": keys}.items():
+        start[name][: block.shape[0], : block.shape[1]] += block
+    kappa = saturated_kappa(first, persistence)
+    c = attention_rate(*_law(chain), law.model.scale)
+    until = 1.2 * np.log(LIMITS.level / 1e-6) / (kappa * delta * mean) if delta else 150 / c
+    run = evolve(law, start, GradientFlow(), until=float(until), record=Uniform(frames=FRAMES), seed=seed, progress=False)
+    return run, kappa
+
+
+def _share(seed: int) -> float:
+    """Rare tokens differ by 2 to 6 % of their mean."""
+    return float(np.random.default_rng([seed, 6]).uniform(0.02, 0.06))
+
+
+def _saturated_start(seed: int) -> Run:
+    return _saturated(seed, _share(seed))[0]
+
+
+def _saturated_equal(seed: int) -> Run:
+    return _saturated(seed, 0.0)[0]
+
+
+def _saturated_stretched(seed: int) -> Run:
+    run, factor = _saturated_start(seed), float(np.random.default_rng([seed, 3]).choice([1.4, 1 / 1.4]))
+    return replace(run, series={**run.series, "t": factor * run.t}, memo={})
+
+
+def _saturated_other(seed: int) -> Run:
+    """The chain that is named has 1.5 times the asymmetry of the flow's chain."""
+    run, share = _saturated_start(seed), _share(seed)
+    named = _saturated(seed, 1.5 * share)[0]
+    return replace(run, spec={**run.spec, "field": named.spec["field"]}, memo={})
+
+
+def _parted(seed: int) -> Run:
+    """A run that stays at the saturated end, with rare embeddings that part at a rate of .01 to .03, up to .05."""
+    run, rate = _saturated_equal(seed), float(np.random.default_rng([seed, 8]).uniform(0.01, 0.03))
+    w0 = np.array(run.params["W0"])
+    parted = np.minimum(1e-6 * np.exp(np.minimum(rate * run.t, 50.0)), 0.05)
+    w0[:, 1:, 0] += parted[:, None] * np.array([1.0, -1.0])
+    return replace(run, params={name: w0 if name == "W0" else run.params[name] for name in run.params}, memo={})
+
+
 OTHER_LAW = Inputs("another law", "a flow shown under a chain whose pi is another one: directions along pi are false", _other_law)
 OTHER_PERSISTENCE = Inputs(
     "another persistence", "a flow shown under a chain of the same pi whose c is off by 30 % or more", _other_persistence
@@ -345,9 +450,6 @@ OFFSET = Inputs("another asymmetry", "a flow whose rare tokens differ by four ti
 OTHER_SIDE = Inputs(
     "other side of lambda_c", "a flow on equal rare tokens, shown under a persistence beyond lambda_c from its own", _other_side
 )
-PERSISTENT = Inputs(
-    "persistent equal tokens", "equal rare tokens, persistence above lambda_c: the point is unstable", _persistent
-)
 WALK = Inputs("wandering parameters", "random walks of all blocks: no law, no stages", _walk)
 EARLY = Inputs("early attention", "queries and keys open before the embeddings condense, and stay", _early)
 HELD = Inputs("held focus", "attention stays at the focus of its first row, embeddings go on: no row is diluted", _held)
@@ -355,28 +457,63 @@ MONOTONE = Inputs("monotone rows", "from E2 on each row goes straight to its end
 EXAGGERATED = Inputs("exaggerated motion", "embeddings move 1.5 times as far as attention drives them", _exaggerated)
 SWAPPED = Inputs("swapped direction", "what opens in W0 after Q1 is handed from token to token", _swapped)
 
+STRAIGHT = Inputs("straight rows", "from before Q1 on each row of attention goes straight to its end", _straight_rows)
+SEPARATED_WALK = Inputs(
+    "wandering, separated tokens", "random walks of all blocks, tokens of clearly different frequency", _separated_walk
+)
+PARTED = Inputs("parting rare tokens", "rare embeddings part at the saturated end, at a rate of .01 to .03", _parted)
+SATURATED_STRETCHED = Inputs(
+    "stretched time at saturation",
+    "flows from the saturated end whose times are 1.4 times too long or too short",
+    _saturated_stretched,
+)
+SATURATED_OTHER = Inputs(
+    "another asymmetry at saturation", "flows from the saturated end, shown under 1.5 times their asymmetry", _saturated_other
+)
+
 _SPREAD = "scale .35 to 4, start 1e-5 to 1e-3, width 4 or 8"
 INPUTS: dict[str, tuple[Inputs, ...]] = {
     "focus-dilution": (
-        Inputs("lazy chains", f"flows on lazy chains, d 3, 4 or 6, Dirichlet pi, persistence .2 to .8; {_SPREAD}", _lazy),
-        Inputs("any chains", f"flows on chains with Dirichlet rows, d 3, 4 or 6, c of either sign; {_SPREAD}", _any),
+        Inputs("lazy chains", f"flows on lazy chains, d 3, 4 or 6, Dirichlet pi, persistence .2 to .8; {_SPREAD}", _lazy, "FD:"),
+        Inputs("any chains", f"flows on chains with Dirichlet rows, d 3, 4 or 6, c of either sign; {_SPREAD}", _any, "FD:"),
         Inputs(
             "almost equal rare tokens",
             f"flows on lazy chains whose rare tokens differ by 4 to 15 %; {_SPREAD}",
             partial(_rare, almost_equal),
+            "FD:",
         ),
-        Inputs("equal rare tokens", f"flows on lazy chains with equal rare tokens; {_SPREAD}", partial(_rare, equal_rare)),
+        Inputs("equal rare tokens", f"flows on lazy chains with equal rare tokens; {_SPREAD}", partial(_rare, equal_rare), "FD:"),
+        Inputs(
+            "separated tokens",
+            f"flows on lazy chains, each token 2 to 4.5 times as frequent as the next; {_SPREAD}",
+            _separated,
+            "FD:",
+        ),
+        Inputs(
+            "separated tokens, Adam", "Adam on such chains of persistence .65 to .9, width 64, start 1/64", _separated_adam, "FD:"
+        ),
+        Inputs(
+            "saturated equal tokens",
+            "three tokens, the rare ones equal, from the saturated end with noise",
+            _saturated_equal,
+            "FD:",
+        ),
+        Inputs("saturated starts", "the same, the rare ones 2 to 6 % from their mean", _saturated_start, "FD:"),
+        *adam.INPUTS,
     ),
 }
 """By study: the settings that the paper is about, drawn widely."""
 NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
     "focus-dilution": {
         "FD:origin": (STRETCHED, WALK),
+        "FD:linear-bound": (OTHER_LAW, STRETCHED, WALK),
+        "FD:approach": (STRETCHED, WALK),
         "FD:attention-rate": (OTHER_PERSISTENCE, STRETCHED, WALK),
         "FD:linear-condensed": (OTHER_PERSISTENCE, STRETCHED, WALK),
         "FD:embedding-rate": (STRETCHED,),
         "FD:embedding-direction": (SWAPPED,),
         "FD:redistribution": (OTHER_PERSISTENCE, STRETCHED, WALK),
+        "FD:displacement": (EXAGGERATED, OTHER_LAW, WALK),
         "FD:second-order": (EXAGGERATED, WALK),
         "FD:directions": (OTHER_LAW, WALK),
         "FD:frozen": (EARLY, WALK),
@@ -384,15 +521,18 @@ NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
         "FD:sign": (OPPOSITE,),
         "FD:dilution": (HELD, WALK),
         "FD:stages": (EARLY, WALK),
+        "FD:token-cycles": (STRAIGHT, SEPARATED_WALK),
         "FD:recurrence": (MONOTONE,),
         "FD:eps-law": (OTHER_PERSISTENCE, STRETCHED),
         "FD:delta-law": (OFFSET,),
-        "FD:tangential": (PERSISTENT,),
+        "FD:tangential": (PARTED,),
+        "FD:kappa": (SATURATED_STRETCHED, SATURATED_OTHER),
         "FD:stall": (UNEQUAL,),
         "FD:lambda-c": (OTHER_SIDE,),
         "FD:predicted-sequence": (OTHER_SEQUENCE, WALK),
         "FD:predicted-times": (OTHER_START, OTHER_PERSISTENCE, STRETCHED),
         "FD:critical-scale": (UNEQUAL,),
+        **adam.NULLS,
     },
 }
 """By study and claim: runs on which the claim is false."""

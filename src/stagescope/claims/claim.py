@@ -182,7 +182,7 @@ class Claim:
 
     def _decide(self, run: "Run", evidence: Any, regime: Regime) -> Verdict:
         if not regime.applies:
-            return self._row(regime, "not applicable", regime.sentence)
+            return self._with_options(evidence, self._row(regime, "not applicable", regime.sentence), regime.elsewhere)
         if not run.done:
             return self._row(regime, "inconclusive", _unfinished(run))
         if not regime.holds:
@@ -207,7 +207,11 @@ class Claim:
                 "" if comparison.measured is None else f" ({comparison.reason})"
             )  # why there is no number is said by the regime
             row = self._row(regime, "inconclusive", why + shown, comparison)
-        options = None if self.elsewhere is None else self.elsewhere(evidence)
+        return self._with_options(evidence, row)
+
+    def _with_options(self, evidence: Any, row: Verdict, wanted: bool = True) -> Verdict:
+        """A row with the options of the companion run that decides it, where they are wanted and the claim names some."""
+        options = self.elsewhere(evidence) if wanted and self.elsewhere is not None else None
         return replace(row, elsewhere=Elsewhere(dict(options))) if options else row
 
     def _returned(self, name: str, value: Any, expected: type) -> Any:

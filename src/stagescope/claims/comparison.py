@@ -75,6 +75,7 @@ class Regime:
         holds: True inside the regime. Outside it the numbers are shown, and the verdict is "inconclusive".
         sentence: which assumptions hold, or which do not.
         applies: False where the claim is about another kind of run; the verdict is then "not applicable".
+        elsewhere: True where it does not apply, but would to a companion run of the same study.
 
     Examples:
         >>> ss.Regime(True, "the chain is lazy").holds
@@ -84,6 +85,7 @@ class Regime:
     holds: bool
     sentence: str
     applies: bool = True
+    elsewhere: bool = False
 
     def __post_init__(self) -> None:
         _check_text("sentence of a Regime", self.sentence)

@@ -16,6 +16,7 @@ class Inputs:
         name: a short name, such as "shuffled words".
         sentence: what is drawn; for a null, why the claims that name it are false there.
         make: a function of a seed that returns a run.
+        about: the beginning of the tags of the claims that are tried on them, where they are not for all claims of the study.
 
     Examples:
         >>> def slow(seed):
@@ -27,6 +28,7 @@ class Inputs:
     name: str
     sentence: str
     make: "Callable[[int], Run]"
+    about: str = ""
 
 
 @dataclass(frozen=True)

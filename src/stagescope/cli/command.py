@@ -104,6 +104,11 @@ class StudyFlags(Arguments):
 
     study_name: ClassVar[str] = ""
 
+    @classmethod
+    def unused_of(cls, found: "Study") -> tuple[str, ...]:
+        """Options of the study that have no effect on this command."""
+        return ()
+
     def options_of(self, found: "Study") -> dict[str, Any]:
         """The options of the study as they are given."""
         return {name: getattr(self, name) for name in found.options.model_fields if name in type(self).model_fields}

@@ -13,14 +13,14 @@ from pydantic import BaseModel, Field, create_model
 from stagescope.caches import say
 from stagescope.cli import paper_commands, reading_commands, run_commands, sweep_commands, theory_commands
 from stagescope.cli.arguments import expanded, refuse_unknown
-from stagescope.cli.command import Command
+from stagescope.cli.command import Command, StudyFlags
 from stagescope.cli.first_screen import Wrapped, at_once
 from stagescope.cli.kept import unwritten
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
 from stagescope.papers.study import NamedSweep, Study
 
-VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
+VERBS: dict[str, tuple[type[Command], type[StudyFlags]]] = {
     "run": (run_commands.Run, run_commands.RunFlags),
     "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
     "predict": (theory_commands.Predict, theory_commands.PredictFlags),
@@ -184,7 +184,7 @@ def _study_options(study: Study, flags: Any, preset: str | None, named: bool) ->
     """The flags of a verb with the options of a study that it uses; a sweep has presets of its own besides."""
     sweeps = study.sweeps if flags is sweep_commands.SweepFlags else {}
     fields = _fields(study, preset, sweeps.get(preset or "")) if named else {}
-    unused = {*flags.model_fields, *getattr(flags, "unused", ())}
+    unused = {*flags.model_fields, *flags.unused_of(study)}
     fields = {name: field for name, field in fields.items() if name not in unused}
     about = f"{study.title} (presets: {', '.join({**sweeps, **study.presets})})"
     kind = create_model(study.options.__name__, __base__=flags, __doc__=about, **fields)
@@ -229,5 +229,5 @@ def _early_names(arguments: list[str]) -> None:
         asks = f"--preset {arguments[2]}" if arguments[2] in presets else "an option, --NAME VALUE"
         raise InputError(f"{arguments[2]!r} after `{verb} {name}` is not understood; give {asks}")
     flags = VERBS[verb][1]
-    own = set(of_study.options.model_fields) - set(getattr(flags, "unused", ()))
+    own = set(of_study.options.model_fields) - set(flags.unused_of(of_study))
     refuse_unknown(verb, name, {*flags.model_fields, *own}, arguments[2:])

@@ -191,8 +191,9 @@ def print_text(found: Any) -> None:
 def print_path(scale: float, seed: int, path: "SaddlePath") -> None:
     """A saddle path: events with their intervals, legs, and what is not predicted."""
     by_flow, settled = path.by == "flow", any(leg.rates for leg in path.legs)
-    show(Text(f"start scale {scale:g}, seed {seed}{'; times are those of the flow' if by_flow else ''}", style="bold"))
-    events = new_table("event", "t", "interval")
+    by = "" if path.by == "saddle path" else f"; times are those of the {path.by}"
+    show(Text(f"start scale {scale:g}, seed {seed}{by}", style="bold"))
+    events = new_table("event", path.clock, "interval")
     for name in path.sequence:
         event = path.events[name]
         events.add_row(Text(name, style="bold"), f"{event.t:.6g}", f"{event.low:.6g} to {event.high:.6g}")
@@ -282,6 +283,7 @@ def _catalogued(study: "Study") -> dict[str, Any]:
         "title": study.title,
         "paper": paper_of(study.name).reference.text,
         "presets": {preset: dict(values) for preset, values in study.presets.items()},
+        "preset_notes": dict(study.preset_notes),
         "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
         "measures": list(study.measures),
         "figures": {},
@@ -310,6 +312,7 @@ def print_catalogue(found: dict[str, Any]) -> None:
             preset: " ".join(word for name, value in values.items() for word in option_words(name, value)) or "(defaults)"
             for preset, values in study["presets"].items()
         }
+        settings |= {preset: f"{note}: {settings[preset]}" for preset, note in study["preset_notes"].items()}
         _show_pairs("preset", "settings", settings, style="dim")
         _show_pairs("sweep", "", study["sweeps"])
         if study["measures"]:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from stagescope.papers.study import Setup, Study
 
 
-MOTION = ("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "weight_decay", "clip", "batch", "frames", "record")
-"""Options of a study that say how a run moves and is recorded."""
+STEPS = ("optimizer", "steps", "lr", "momentum", "weight_decay", "clip", "eps", "beta1", "beta2", "lr_per_eps", "batch")
+MOTION = (*STEPS, "until", "method", "rtol", "frames", "record")
+"""Options of a study that say how a run moves and is recorded; those of steps."""
 
 
 class PredictFlags(StudyFlags):
-    """What every prediction understands besides the study's options. Of the motion and of records only --until has an effect."""
-
-    unused: ClassVar[tuple[str, ...]] = tuple(name for name in MOTION if name != "until")
+    """What every prediction understands besides the study's options. Of the motion and of records only --until has an effect,
+    and the options of steps where the paper has a theory of steps."""
 
     preset: str | None = PRESET
     init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = ()
@@ -36,6 +36,11 @@ class PredictFlags(StudyFlags):
     """an event: also the start scale below which it does not come, by bisection; takes a minute"""
     json_: Json = AS_JSON
 
+    @classmethod
+    def unused_of(cls, found: "Study") -> tuple[str, ...]:
+        used = ("until", *STEPS) if _predicts_steps(found) else ("until",)
+        return tuple(name for name in MOTION if name not in used)
+
     @property
     def drawn(self) -> range:
         return range(self.seed, self.seed + self.seeds)
@@ -45,6 +50,7 @@ class Predict(Command):
     """Predict the stages of a training and their times from the start, before it: by the flow to --until, or with --path by
     the saddle path. E_k and Q_k: the k-th singular value of the embedding or of the attention scores passes .1. A leg
     (r,rq): r embedding and rq attention directions are open.
+    Steps (--optimizer) are predicted by a small model of the paper, where it has one.
     t_j of the regression flows: the loss passes halfway between two plateaus; --init-scale is the
     initial noise of the logits or, with --noise weights, of the attention weights; "heads part": they begin to differ.
     d_m of linear attention: the loss passes halfway between its levels m-1 and m."""
@@ -98,10 +104,15 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
 
 def _path(flags: PredictFlags, plan: "Setup") -> "SaddlePath":
     """By the flow where the study is one; a saddle path goes on to its end unless --until is given."""
+    from stagescope.dynamics.descent import Descent
     from stagescope.dynamics.flow import GradientFlow
     from stagescope.papers.predicting import UNTIL, flow_events, predict, saddle_path
 
     flow, until = plan.dynamics, plan.until
+    if isinstance(flow, Descent) and _predicts_steps(study(flags.study_name)):
+        if flags.path:
+            raise InputError("a saddle path is one of gradient flow; leave out --path, or choose --optimizer flow")
+        return predict(plan.what, plan.params, descent=flow)
     if not flags.path and until is not None and isinstance(flow, GradientFlow) and flow_events(plan.what) is not None:
         return predict(plan.what, plan.params, until=until, flow=flow)
     usual = getattr(study(flags.study_name).configured(flags.preset), "until", None)
@@ -121,11 +132,17 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
         given["init_scale"] = scale
     chosen = of_study.configured(flags.preset, **given)
     plan = of_study.setup(chosen, seed)
+    if _predicts_steps(of_study) and isinstance(plan.dynamics, Descent):
+        return getattr(chosen, "init_scale", 0.0), plan
     if isinstance(plan.dynamics, Descent) and not isinstance(plan.dynamics.optimizer, GD):
         raise InputError(f"these settings move by {type(plan.dynamics.optimizer).__name__}; {_remedy(of_study)}")
     if as_field(plan.what).draw(0) is not None:
         raise InputError(f"these settings draw a batch for every step; {_remedy(of_study)}")
     return getattr(chosen, "init_scale", 0.0), plan
+
+
+def _predicts_steps(found: "Study") -> bool:
+    return any(kind.descent is not None for kind in found.kinds)
 
 
 def _remedy(found: "Study") -> str:
@@ -151,6 +168,10 @@ class ContinueFlags(StudyFlags):
     """What every branch understands besides the study's options. Options of starts, motion and records have no effect."""
 
     unused: ClassVar[tuple[str, ...]] = (*MOTION, "init_scale", *(f"init_scale_{block}" for block in ("w0", "w1", "wq", "wk")))
+
+    @classmethod
+    def unused_of(cls, found: "Study") -> tuple[str, ...]:
+        return cls.unused
 
     rung: str
     """which critical point: r,rq, such as 1,1 with one embedding and one attention direction"""

@@ -98,7 +98,9 @@ class SaddlePath:
     `eta` is the size from which on a direction belongs to the path. `time` and `sizes` follow the path: at each time
     the logarithms of the largest part outside it, one for each kind that can open. `levels` are the losses whose crossing is
     an event, by its name; events that are read in another way have none. `rates` are the largest local rates of each kind at
-    these times, `losses` the losses; both are empty where they were not kept.
+    these times, `losses` the losses; both are empty where they were not kept. `by` says what predicts: the saddle path, the flow
+    itself, or a model of the paper. `of_rows` are kinds of events whose number names a row: they come in any order.
+    `clock` is the unit of all times: `t`, or `step` where there is no flow time.
 
     Examples:
         >>> path = ss.saddle_path(loss, scale=1e-3, until=100)
@@ -115,10 +117,12 @@ class SaddlePath:
     levels: Mapping[str, float] = field(default_factory=dict)
     rates: Mapping[str, np.ndarray] = field(default_factory=dict)
     losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    by: Literal["saddle path", "flow"] = "saddle path"
+    by: str = "saddle path"
+    of_rows: tuple[str, ...] = ()
+    clock: str = "t"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "events", in_order(self.events))
+        object.__setattr__(self, "events", in_order(self.events, self.of_rows))
 
     def crossings(self, time: np.ndarray, loss: np.ndarray) -> dict[str, float | None]:
         """The same events of a run, from its loss over time: when it first falls below the levels of this path."""
@@ -180,7 +184,7 @@ def of_two_sizes(
     return Predicted(t, t - half, t + half)
 
 
-def in_order(events: Mapping[str, Predicted]) -> dict[str, Predicted]:
+def in_order(events: Mapping[str, Predicted], of_rows: tuple[str, ...] = ()) -> dict[str, Predicted]:
     """Events, listed by number, with no time or end of an interval before that of an earlier number of the same kind.
 
     E1 comes before E2 by definition. Extrapolated times of two that come almost together can cross; the later number then has
@@ -190,7 +194,7 @@ def in_order(events: Mapping[str, Predicted]) -> dict[str, Predicted]:
     ordered = dict(events)
     for name, event in events.items():
         kind = name.rstrip("0123456789")
-        if event.t is not None and event.low is not None and event.high is not None:
+        if kind not in of_rows and event.t is not None and event.low is not None and event.high is not None:
             here = (event.t, event.low, event.high)
             t, low, high = last[kind] = tuple(map(max, here, last.get(kind, here)))  # type: ignore[assignment]
             ordered[name] = replace(event, t=t, low=low, high=high)

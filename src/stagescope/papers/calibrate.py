@@ -20,7 +20,7 @@ from stagescope.claims.claim import Claim
 from stagescope.claims.inputs import Inputs
 from stagescope.claims.own import Claims, claims_digest, forget, own_claims, refuse_taken
 from stagescope.errors import InputError, sentence
-from stagescope.papers.reading import check
+from stagescope.papers.reading import check, reading
 from stagescope.papers.registry import is_ours, kind_of, paper_of
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
@@ -77,7 +77,8 @@ def calibrate(
     if workers > 1 and claims and not isinstance(claims, str):
         raise InputError('several workers need claims by name: claims="module:NAME"')
     of_study, own = study_named(study), own_claims(claims)
-    refuse_taken((claim for claim in own if claim not in of_study.claims()), of_study.claims())
+    paper_claims = (*of_study.claims(), *with_nulls(of_study))
+    refuse_taken((claim for claim in own if claim not in paper_claims), of_study.claims())
     judged = own or with_nulls(of_study)
     digest = claims_digest(claims) if own and keep is not None else None
     drawn = [(inputs.name, role, tags) for inputs, role, tags in families(of_study, judged)]
@@ -106,7 +107,8 @@ def calibrate(
 def families(study: Study, claims: Sequence[Claim]) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
     """(inputs, "input" or "null", tags of the claims that are tried on them); a null is drawn once for all its claims."""
     for inputs in (*study.inputs(), *_beside_source(study, "INPUTS", ())):
-        yield inputs, "input", tuple(claim.tag for claim in claims)
+        if tags := tuple(claim.tag for claim in claims if claim.tag.startswith(inputs.about)):
+            yield inputs, "input", tags
     nulls: dict[str, tuple[Inputs, list[str]]] = {}
     for claim in claims:
         for null in claim.nulls:
@@ -180,7 +182,10 @@ def _row(line: str) -> dict[str, Any] | None:
 
 
 def _draw(claims: Claims, task: Task) -> dict[str, Any]:
-    """What `check` says of one draw, saved and opened again as a user would; what fails is a row with its reason."""
+    """What `check` says of one draw, saved and opened again as a user would; what fails is a row with its reason.
+
+    Without claims of the user's own only the claims that are tried are judged: a verdict does not depend on the others.
+    """
     name, role, family, seed = task
     judged = own_claims(claims) or with_nulls(study_named(name))
     inputs, _, tags = next(each for each in families(study_named(name), judged) if (each[1], each[0].name) == (role, family))
@@ -191,7 +196,8 @@ def _draw(claims: Claims, task: Task) -> dict[str, Any]:
             run = inputs.make(seed).save(Path(folder) / "run")
             kind = kind_of(run.type)
             written = set() if kind is None else {claim.tag for claim in kind.claims()}
-            ledger = check(Path(folder) / "run", [claim for claim in judged if claim.tag in tags and claim.tag not in written])
+            own = [claim for claim in judged if claim.tag in tags and claim.tag not in written]
+            ledger = check(Path(folder) / "run", own) if own else reading(Path(folder) / "run").judged(tags)
         verdicts = {verdict.tag: verdict for verdict in ledger if verdict.tag in tags}
         if broken := [verdict.reason for verdict in verdicts.values() if verdict.error is not None]:
             row["failed"] = broken[0]

@@ -75,7 +75,8 @@ def _check_study(study: Study) -> None:
     for preset, values in (*study.presets.items(), *((name, sweep.options) for name, sweep in study.sweeps.items())):
         _check_names(f"option of {study.name} in its preset {preset!r}:", values, study.options.model_fields)
     swept = [sweep.preset for sweep in study.sweeps.values() if sweep.preset is not None]
-    for column, presets in {"ledger": study.ledger, "tour": study.tour, "sweeps": swept}.items():
+    named = {"preset_notes": study.preset_notes, "ledger": study.ledger, "tour": study.tour, "sweeps": swept}
+    for column, presets in named.items():
         _check_names(f"preset of {study.name} in its {column}:", presets, study.presets)
     if study.play is not None:
         _check_play(study, study.play)

@@ -22,6 +22,9 @@ Steps = Annotated[int, Field(ge=1, description="steps of a descent")]
 StepSize = Annotated[float, Field(gt=0, description="step size of a descent")]
 Rate = Annotated[float, Field(ge=0, description="rate of a block of parameters, relative to the step size")]
 Momentum = Annotated[float, Field(ge=0, lt=1, description="momentum of heavy-ball")]
+Eps = Annotated[float, Field(gt=0, description="eps of adam and rmsprop, added to the root of the mean squared gradient")]
+Beta1 = Annotated[float, Field(ge=0, lt=1, description="share of the mean gradient that adam keeps each step")]
+Beta2 = Annotated[float, Field(ge=0, lt=1, description="share of the mean squared gradient that adam and rmsprop keep each step")]
 WeightDecay = Annotated[float, Field(ge=0, description="weight decay of adamw")]
 Clip = Annotated[float | None, Field(gt=0, description="longest gradient; default: any")]
 InitScale = Annotated[float, Field(ge=0, description="standard deviation of the initial parameters")]
@@ -31,7 +34,7 @@ AutoSpacing = Annotated[Literal["auto", "log", "uniform", "every-step"], _SPACIN
 Frames = Annotated[int, Field(ge=3, description="number of recorded frames (not of every-step)")]
 
 OF_FLOWS = ("until", "method", "rtol")
-OF_STEPS = ("steps", "lr", "momentum", "weight_decay", "clip")
+OF_STEPS = ("steps", "lr", "momentum", "weight_decay", "clip", "eps", "beta1", "beta2")
 
 
 def refuse_unused_motion(options: Options, optimizer: str) -> None:
@@ -41,6 +44,10 @@ def refuse_unused_motion(options: Options, optimizer: str) -> None:
     _refuse(options, OF_FLOWS, f"{optimizer} takes --steps; they are for the flow")
     if optimizer != "heavy-ball":
         _refuse(options, ("momentum",), f"{optimizer} has none; choose --optimizer heavy-ball")
+    if optimizer not in ("adam", "adamw"):
+        _refuse(options, ("beta1",), f"{optimizer} has none; choose --optimizer adam")
+    if optimizer not in ("adam", "adamw", "rmsprop"):
+        _refuse(options, ("eps", "beta2"), f"{optimizer} has none; choose --optimizer adam")
     if optimizer != "adamw":
         _refuse(options, ("weight_decay",), f"{optimizer} has none; choose --optimizer adamw")
     return None

@@ -45,7 +45,7 @@ class Kind:
     `fields` are types of objectives or fields, each as "package.module:Type". `read` makes the `Reading` of a run, `claims`
     gives the paper's claims on such runs, `views` lists what the page shows of a reading. `path(objective, start, until, seen)`
     is the saddle path from a start where the model has a structured one; it may end at the first event after the time `seen`;
-    `flow()` are the `FlowEvents` by which a flow before its run is read.
+    `flow()` are the `FlowEvents` by which a flow before its run is read, `descent(objective, start, descent)` predicts steps.
     `explain(reading)` says in words what is seen: model, process, captions of stages, symbols (`views.explained.Explained`).
     `rung(family, label, value)` gives the critical points of a rung of the model's ladder for objectives that depend on a number,
     and a start among them at a value.
@@ -63,6 +63,7 @@ class Kind:
     cost: Cost = field(default_factory=Cost)
     path: Callable[[Any, Any, float, float], Any] | None = None
     flow: Callable[[], Any] | None = None
+    descent: Callable[[Any, Any, Any], Any] | None = None
     rung: Callable[[Callable[[float], Any], tuple[int, ...], float], Any] | None = None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.dynamics import TinyStart
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.solver import Stopped
@@ -75,33 +76,46 @@ def predict(
     what: Objective | Field,
     start: Params | None = None,
     *,
-    until: float,
+    until: float | None = None,
     scale: float | Mapping[str, float] = 1e-3,
     seed: int = 0,
     flow: GradientFlow = GradientFlow(),  # noqa: B008 (frozen)
+    descent: Descent | None = None,
 ) -> SaddlePath:
-    """When the events of a gradient flow come, up to an end time, before its run.
+    """When the events of a gradient flow come, up to an end time, or those of a descent, before its run.
 
     Where the paper of a model says how its flow is read and float64 follows it, the flow itself is the prediction: the times are
     exact, for any start, and it costs two flows without frames. Elsewhere it is the saddle path, whose times have the error of
     its theory, and a note says so. `saddle_path` always gives the latter, which says why an event comes.
 
+    Steps of any optimiser are predicted where the paper of the model has a theory of them; `by` then names it.
+
     Args:
         what: an objective.
         start: the parameters; default: the model draws them.
-        until: the end time of the flow.
+        until: the end time of the flow; a descent ends after its steps.
         scale: of this draw.
         seed: of this draw.
         flow: its tolerances and rates.
+        descent: steps in place of the flow.
 
     Returns:
-        Events with their times and intervals, and the legs between them; `by` is "flow" or "saddle path".
+        Events with their times and intervals, and the legs between them; `by` is "flow", "saddle path" or a paper's own model.
 
     Examples:
         >>> soon = ss.predict(loss, scale=1e-3, until=100)
         >>> soon.by, soon.sequence, f"{soon['E1'].t:.1f}"
         ('flow', ('E1',), '31.2')
     """
+    if descent is not None:
+        kind = _kind(what)
+        if kind is None or kind.descent is None:
+            raise InputError(f"no paper predicts steps of {type(what).__name__}; leave out `descent` and give `until`")
+        if until is not None:
+            raise InputError("a descent ends after its steps: give Descent(steps=...) instead of until")
+        return kind.descent(what, _start(what, start, scale, seed, 1.0), descent)
+    if until is None:
+        raise InputError("a prediction needs the end time of the flow, `until`, or the steps of a `descent`")
     begin, events = _start(what, start, scale, seed, until), flow_events(what)
     if events is None:
         return saddle_path(what, begin, until=until)

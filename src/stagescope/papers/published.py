@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from dataclasses import dataclass as plain_dataclass
 from functools import cache, partial
 from importlib import resources
 from itertools import groupby
@@ -34,7 +33,7 @@ class Published:
     source: Annotated[str, Field(min_length=1)]
 
 
-@plain_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Distance:
     """A published or reference number of some `quantity`, and the same made again: `at` says where, such as a step or a row.
 
@@ -62,38 +61,53 @@ class Distance:
     def verdict(self) -> str:
         return "shown" if self.tolerance is None else "within" if self.within else "outside"
 
+    @property
+    def note(self) -> str:
+        """What is said of it below the table."""
+        return "" if self.within or self.tolerance is None else self.cause
+
     def cells(self) -> tuple[str, ...]:
-        """Place, reference, ours, distance, tolerance, verdict and cause, as text."""
+        """Place, reference, ours, distance, tolerance and verdict, as text."""
         far = "-" if math.isinf(self.distance) else f"{self.distance:.2g}"
-        ours, limit = (
-            ("none" if self.ours is None else f"{self.ours:.4g}"),
-            ("-" if self.tolerance is None else f"{self.tolerance:.2g}"),
-        )
-        return self.at, f"{self.reference:.4g}", ours, far, limit, self.verdict, self.cause
+        ours = "none" if self.ours is None else f"{self.ours:.4g}"
+        limit = "-" if self.tolerance is None else f"{self.tolerance:.2g}"
+        return self.at, f"{self.reference:.4g}", ours, far, limit, self.verdict
 
 
-HEADINGS = ("quantity", "within", "where", "reference", "ours", "distance", "tolerance", "verdict", "cause")
+HEADINGS = ("quantity", "within", "where", "reference", "ours", "distance", "tolerance", "verdict")
 
 
 def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
-    """Markdown with a table for each section; unless `every` number is asked for, a line for a quantity shows its worst number.
+    """Markdown with a table for each section, and below it its notes, such as the causes of what is outside.
 
-    The worst is that with the largest distance in units of its tolerance; "within" counts those that are inside it.
+    Unless `every` number is asked for, a line for a quantity shows its worst number: that with the largest distance in units of
+    its tolerance. "within" counts those that are inside it.
     """
-    lines = []
-    for section, rows in groupby(distances, lambda row: row.section):
-        lines += ["", f"## {section}", "", f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|"]
+    parts = []
+    for section, group in groupby(distances, lambda row: row.section):
+        rows = list(group)
         quantities: dict[str, list[Distance]] = {}
         for row in rows:
             quantities.setdefault(row.quantity, []).append(row)
-        for quantity, group in quantities.items():
-            judged = [row for row in group if row.tolerance is not None]
-            inside = f"{sum(row.within for row in judged)} of {len(judged)}" if judged else "-"
-            worst = max(group, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
-            lines += [f"| {' | '.join((quantity, inside, *row.cells()))} |" for row in (group if every else [worst])]
-    judged = [row for row in distances if row.tolerance is not None]
-    inside = sum(row.within for row in judged)
-    return "\n".join([f"{inside} of {len(judged)} numbers are within their tolerance.", *lines, ""])
+        lines: list[tuple[str, ...]] = [HEADINGS]
+        for quantity, same in quantities.items():
+            worst = max(same, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
+            lines += [(quantity, _within(same), *row.cells()) for row in (same if every else [worst])]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        lines.insert(1, tuple("-" * width for width in widths))
+        padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
+        causes: dict[str, list[str]] = {}
+        for row in rows:
+            if row.note and row.quantity not in causes.setdefault(row.note, []):
+                causes[row.note].append(row.quantity)
+        below = [f"- {', '.join(names)}: {cause}" for cause, names in causes.items()]
+        parts.append("\n".join([f"## {section}", "", *padded, *(["", *below] if below else [])]))
+    return "\n\n".join([f"{_within(distances)} numbers are within their tolerance.", *parts]) + "\n"
+
+
+def _within(rows: Sequence[Distance]) -> str:
+    judged = [row for row in rows if row.tolerance is not None]
+    return f"{sum(row.within for row in judged)} of {len(judged)}" if judged else "-"
 
 
 def write_distances(distances: Sequence[Distance], out: Path) -> Path:

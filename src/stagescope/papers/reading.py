@@ -1,7 +1,7 @@
 """The reading of a run: its curves, stages, ladder, ledger and views, each computed when it is first used, and once."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -206,16 +206,20 @@ class Reading:
     @kept_answer("check")
     def ledger(self) -> Ledger:
         """The verdicts of the paper's claims."""
-        return self._judged()
+        return self.judged()
 
     @cached_property
     @kept_answer("check --elsewhere")
     def decided_ledger(self) -> Ledger:
         """The same, with the verdicts of companion runs where this one cannot decide."""
-        return self.decide_by_companion_runs(self._judged())
+        return self.decide_by_companion_runs(self.judged())
 
-    def _judged(self) -> Ledger:
+    def judged(self, tags: Collection[str] | None = None) -> Ledger:
+        """The verdicts of the paper's claims, or of those with some tags alone, as `check` shows them."""
+        self.need_frames()
         claims = () if self.kind is None else self.kind.claims()
+        if tags is not None:
+            claims = tuple(claim for claim in claims if claim.tag in tags)
         if not claims:
             how = "put claims of your own to it: --claims module:NAME, in Python claims=[...]"
             raise missing(self.type) or InputError(f"{self.unread('claims')}; {how}")
@@ -258,7 +262,7 @@ class Reading:
             return self.decided_ledger if elsewhere else self.ledger
         if (error := missing(self.type)) is not None:
             raise error
-        written = (self._judged() if elsewhere else self.ledger) if self.kind is not None and self.kind.claims() else None
+        written = (self.judged() if elsewhere else self.ledger) if self.kind is not None and self.kind.claims() else None
         verdicts, notes = ((), ()) if written is None else (written.verdicts, written.notes)
         found = Ledger(self.run.status, self.run.clock, (*verdicts, *map(self._unless_missed, self.judge(own))), notes)
         with keeping(self.run):

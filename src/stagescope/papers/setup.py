@@ -1,7 +1,8 @@
 """Dynamics and records made from the options of `stagescope.papers.motion`.
 
 An option that has the name of a field sets that field: `rtol` of a flow, `lr` and `clip` of a descent, `momentum` of
-heavy-ball. What a study computes itself is given by keyword and comes first.
+heavy-ball, `eps` of Adam, whose b1 and b2 are `beta1` and `beta2`. What a study computes itself is given by keyword and comes
+first.
 """
 
 from typing import Any
@@ -13,6 +14,10 @@ from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
 from stagescope.spec import Described
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {"gd": GD, "sgd": GD, "heavy-ball": HeavyBall, "adam": Adam, "adamw": AdamW}
+ADAMS: dict[str, dict[str, float]] = {"rmsprop": {"b1": 0.0}, "sign": {"b1": 0.0, "b2": 0.0, "eps": 1e-30}}
+"""Optimisers that are Adam with some numbers fixed: its bias correction stays. An eps of 1e-30 is 0 beside every gradient."""
+SPELLED = {"b1": "beta1", "b2": "beta2"}
+"""Options whose name says more than that of the field."""
 
 
 def make_dynamics(options: Any, **given: Any) -> Dynamics:
@@ -27,8 +32,9 @@ def make_flow(options: Any, **given: Any) -> GradientFlow:
 
 def make_descent(options: Any, optimizer: str | None = None, **given: Any) -> Descent:
     """Steps by the optimizer named, by default that of the options."""
-    kind = OPTIMIZERS[optimizer or options.optimizer]
-    return Descent(**{**_shared(options, Descent), "optimizer": kind(**_shared(options, kind)), **given})
+    name = optimizer or options.optimizer
+    kind = Adam if name in ADAMS else OPTIMIZERS[name]
+    return Descent(**{**_shared(options, Descent), "optimizer": kind(**_shared(options, kind) | ADAMS.get(name, {})), **given})
 
 
 def make_record(options: Any) -> Record | None:
@@ -43,4 +49,5 @@ def make_record(options: Any) -> Record | None:
 
 def _shared(options: Any, kind: type[Described]) -> dict[str, Any]:
     """Values of the options that have the names of fields."""
-    return {name: getattr(options, name) for name in kind.model_fields if name in type(options).model_fields}
+    options_of = {name: SPELLED.get(name, name) for name in kind.model_fields}
+    return {name: getattr(options, own) for name, own in options_of.items() if own in type(options).model_fields}

@@ -11,7 +11,7 @@ from stagescope.papers.published import published
 
 SETTINGS = {
     "ref": ((0.5, 0.25, 0.15, 0.10), 0.6, 4.0),
-    "paper": ((0.75, 0.19, 0.05, 0.01), 0.5, 8**-0.5),
+    "flow-skewed": ((0.75, 0.19, 0.05, 0.01), 0.5, 8**-0.5),
 }
 REFERENCE = published("stagescope.papers.focus_dilution")
 RATE = REFERENCE["focused_rate"]
@@ -75,8 +75,8 @@ def test_the_lifted_point_in_the_full_hessian():
 def test_the_family_of_focused_points():
     """Beyond gauge the points (1,1) form a family along which the rate varies within known bounds; the loss does not."""
     bounds = REFERENCE["focused_rate_range"]
-    low, high = bounds.value["paper"]
-    loss = population(*SETTINGS["paper"])
+    low, high = bounds.value["flow-skewed"]
+    loss = population(*SETTINGS["flow-skewed"])
     member = small_point(loss, condensed_start(loss, 1.0), 1, 1)
     rng = np.random.default_rng(0)
     for _ in range(5):

@@ -150,7 +150,7 @@ def test_known_values(chain):
     assert loss.value(model.init(3, 1.0)) >= chain.floor()
 
 
-SETTINGS = {"ref": ((0.5, 0.25, 0.15, 0.10), 0.6, 4.0, 800.0), "paper": ((0.75, 0.19, 0.05, 0.01), 0.5, 8**-0.5, 6000.0)}
+SETTINGS = {"ref": ((0.5, 0.25, 0.15, 0.10), 0.6, 4.0, 800.0), "flow-skewed": ((0.75, 0.19, 0.05, 0.01), 0.5, 8**-0.5, 6000.0)}
 REFERENCE = published("stagescope.papers.focus_dilution")
 
 

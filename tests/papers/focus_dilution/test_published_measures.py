@@ -1,5 +1,7 @@
 """What the published figures plot, against direct computation sequence by sequence."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,7 +41,7 @@ def every_sequence():
     """All contexts with their probabilities, the first token uniform."""
     for number in range(3**LENGTH):
         tokens = [number // 3**k % 3 for k in range(LENGTH)]
-        steps = [CHAIN.transition[a, b] for a, b in zip(tokens, tokens[1:], strict=False)]
+        steps = [CHAIN.transition[a, b] for a, b in pairwise(tokens)]
         yield np.array(tokens), np.prod(steps) / 3
 
 

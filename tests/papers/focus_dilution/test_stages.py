@@ -27,8 +27,8 @@ def ref():
 
 
 @pytest.fixture(scope="module")
-def paper():
-    return ss.run_study("focus-dilution", "paper", frames=3000)
+def skewed():
+    return ss.run_study("focus-dilution", "flow-skewed", frames=3000)
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def ref_stages(ref):
 
 
 @pytest.fixture(scope="module")
-def paper_stages(paper):
-    return ss.stages(paper)
+def skewed_stages(skewed):
+    return ss.stages(skewed)
 
 
 def turned(found, name, row):
@@ -95,14 +95,14 @@ def test_stages_carry_their_numbers(ref_stages):
 
 
 @pytest.mark.long
-def test_facts_are_plain_json(ref_stages, paper_stages):
-    for found in (ref_stages, paper_stages):
+def test_facts_are_plain_json(ref_stages, skewed_stages):
+    for found in (ref_stages, skewed_stages):
         assert json.loads(json.dumps(found.json())) == found.json()
         assert all(stage.facts for stage in found)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("preset", ["ref", "paper"])
+@pytest.mark.parametrize("preset", ["ref", "flow-skewed"])
 def test_events_do_not_depend_on_recording(preset):
     agree([ss.stages(ss.run_study("focus-dilution", preset, frames=frames)).events for frames in (20, 300, 4000)])
 
@@ -206,19 +206,19 @@ def test_each_row_has_stages_of_its_own(ref_stages):
     assert [stage.name for stage in ref_stages if not stage.track][:3] == ["condensation", "focus", "dilution"]
 
 
-def test_second_cycle_of_paper(paper, paper_stages):
+def test_second_cycle_of_flow_skewed(skewed, skewed_stages):
     """Row 1 refocuses, then dilutes again to the end; row 0, which stayed in the first cycle, dilutes."""
-    found = paper_stages
+    found = skewed_stages
     (rise,) = turned(found, "refocus", 1)
-    assert rise.stop == found.events["refocus1"] == pytest.approx(REFERENCE["refocus_time"].value["paper"], rel=0.02)
-    assert values(rise) == pytest.approx(refocus("paper"), abs=0.01)
+    assert rise.stop == found.events["refocus1"] == pytest.approx(REFERENCE["refocus_time"].value["flow-skewed"], rel=0.02)
+    assert values(rise) == pytest.approx(refocus("flow-skewed"), abs=0.01)
     (fall,) = turned(found, "redilution", 1)
     assert fall.stop is None
     assert found.events["redilution1"] is None
     (own,) = turned(found, "redilution", 0)
     assert own.stop is None
     assert values(own)[0] > 0.98
-    curves = token_curves(paper)
+    curves = token_curves(skewed)
     at = [np.interp(4000, curves.time, curves.attention[:, row, 0]) for row in (0, 1)]
     assert at == pytest.approx(list(REFERENCE["attention_at_4000"].value.values()), abs=REFERENCE["attention_at_4000"].tolerance)
     assert values(own)[1] < at[0]
@@ -232,9 +232,9 @@ def test_second_cycle_of_ref(ref_stages):
     assert found.events["redilution0"] is None
 
 
-def test_rows_without_focus_are_listed(paper_stages):
-    """Rows 2 and 3 of paper gain less than .005: no focus, and no dilution either."""
-    found = paper_stages
+def test_rows_without_focus_are_listed(skewed_stages):
+    """Rows 2 and 3 of flow-skewed gain less than .005: no focus, and no dilution either."""
+    found = skewed_stages
     for row in (2, 3):
         assert found.events[f"focus{row}"] is None
     focus = next(stage for stage in found if stage.name == "focus")

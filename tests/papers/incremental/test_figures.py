@@ -173,6 +173,7 @@ def test_verdicts_of_rows():
     assert row(None, 0.1).verdict == row(1.0, None).verdict == "not decidable"
     table = distance_table([row(1.05, 0.1), row(1.2, 0.1, "another dropout")])
     assert "1 of 2 numbers are within their tolerance" in table
+    assert "contradicted" in table
     assert "change: another dropout" in table
 
 

@@ -1,6 +1,11 @@
+from .adam_findings import blind_focus as blind_focus
+from .adam_findings import epsilon_path as epsilon_path
+from .adam_findings import focus_measure as focus_measure
+from .adam_findings import frozen_attention as frozen_attention
 from .claims import CLAIMS as CLAIMS
 from .continuation import stall_line as stall_line
 from .continuation import token_rung as token_rung
+from .head_prediction import head_prediction as head_prediction
 from .observables import TokenCurves as TokenCurves
 from .observables import token_curves as token_curves
 from .published_measures import LastTokenLosses as LastTokenLosses

@@ -1,19 +1,38 @@
 """All claims of focus and dilution; here are the laws of the initial scale and of the asymmetry of rare tokens."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, not_applicable, undecided
+from stagescope.claims.comparison import (
+    Comparison,
+    Condition,
+    OverRuns,
+    Regime,
+    agreement,
+    narrowed,
+    not_applicable,
+    regime_of,
+    undecided,
+)
+from stagescope.fields.softmax import softmax
+from stagescope.landscape.linearise import Rise, last_rise
 from stagescope.landscape.saddle_path import plain_time
+from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS
 from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
 from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
 from stagescope.papers.focus_dilution.companion_options import another_flow
 from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second, small_flow
-from stagescope.papers.focus_dilution.family import stall_boundary, symmetric_margin
+from stagescope.papers.focus_dilution.family import (
+    saturated_attention,
+    saturated_kappa,
+    saturation_boundary,
+    stall_boundary,
+    symmetric_margin,
+)
 from stagescope.papers.focus_dilution.ladder import (
     SaddleVisit,
     SmallPoint,
@@ -130,7 +149,7 @@ class Asymmetry:
 
     @cached_property
     def symmetric(self) -> SmallPoint:
-        """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric."""
+        """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric [FD:degenerate]."""
         loss = self.at(0.0)
         return small_point(loss, condensed_start(loss, 1.0), 1, 1)
 
@@ -168,6 +187,27 @@ class Asymmetry:
     def tangential(self) -> float:
         """The fastest rate inside the rank-one model at the symmetric point."""
         return float(self.symmetric.point.rates[0])
+
+    @property
+    def persistence(self) -> float:
+        chain = self.law.process
+        assert isinstance(chain, LazyChain)
+        return chain.persistence
+
+    @property
+    def boundary(self) -> float:
+        """The persistence above which the symmetric points have a saturated end."""
+        return saturation_boundary(float(self.law.process.stationary[self.frequent]), self.law.process.vocab)
+
+    @cached_property
+    def member(self) -> str:
+        """Which of the symmetric points the flow reaches: E = scale eta gamma_0^2, and attention on the frequent token."""
+        small, frequent = self.symmetric.point.params, self.frequent
+        strength = float(self.law.model.scores(small)[frequent, frequent])
+        on_frequent = self.law.model.attention(small, self.at(0.0).process.stationary)[:, frequent]
+        shown = f"E = {strength:.3g}, A_00 = {on_frequent[frequent]:.4f}, A_i0 = {np.delete(on_frequent, frequent).max():.3g}"
+        end = "" if self.persistence > self.boundary else f"; there is no saturated end below persistence {self.boundary:.3f}"
+        return f"the symmetric point of this flow has {shown}{end}"
 
 
 def family_of(evidence: Evidence) -> Asymmetry | None:
@@ -241,31 +281,129 @@ def _delta_law(evidence: Evidence) -> Comparison:
     return agreement(1.0, limit, LIMITS.rate, reason, **errors, unit=unit)
 
 
+# Focus and dilution at the saturated end of the symmetric points, A_00 = 1 and A_i0 = 0, of which Prop. 3.8 and Thm. 3.9 speak.
+
+
+def _population_flow(evidence: Evidence) -> Regime:
+    """A gradient flow on infinitely long contexts, from any start."""
+    long = isinstance(evidence.curves.law, TokenPopulation), "contexts are not infinitely long"
+    return regime_of(
+        (evidence.is_flow, "not a gradient flow"), evidence.equal_rates, long, holds="flow of infinitely long contexts"
+    )
+
+
+def _off_saturation(evidence: Evidence) -> np.ndarray:
+    """The largest difference of the run's attention from that of the saturated end, in every frame."""
+    at_end = saturated_attention(evidence.pi, evidence.curves.frequent)
+    return np.abs(evidence.curves.attention - at_end).max(axis=(1, 2))
+
+
+def _saturated_stay(evidence: Evidence) -> np.ndarray:
+    """The frames from the first at which the run is at the saturated end, in attention and in speed, until E2."""
+    there = (_off_saturation(evidence) <= LIMITS.saturated) & (evidence.trajectory.speed <= LIMITS.saturated)
+    until = np.inf if evidence.second is None else evidence.second
+    return np.flatnonzero(np.maximum.accumulate(there) & (evidence.time <= until))
+
+
+def _saturated(evidence: Evidence) -> Regime:
+    """Equal rare tokens, and a flow that is at the saturated end of the symmetric points, wherever it started."""
+    family = family_of(evidence)
+    if family is None or family.delta > LIMITS.equal:
+        return not_applicable("applies only to lazy chains with equal rare tokens")
+    base, off, stay = _population_flow(evidence), _off_saturation(evidence), _saturated_stay(evidence)
+    words = f"attention comes to {off.min():.2g} of the saturated end, of which Proposition 3.8 speaks; {family.member}"
+    if off.min() <= LIMITS.saturated:
+        words = f"attention saturates, but |F| does not fall to {LIMITS.saturated:g} while rare tokens are alike"
+    # A rate is none if it is a hundredth of that at which attention opens: the stay must show it.
+    needed, length = 1 / (LIMITS.negligible * abs(evidence.rate)), float(np.ptp(evidence.time[stay])) if len(stay) else 0.0
+    short = f"the stay at the saturated end lasts t = {length:.4g}, and a rate of c/100 shows after {needed:.4g}"
+    holds = f"flow at the saturated end for t = {length:.4g}, equal rare tokens"
+    return narrowed(replace(base, sentence=holds), (len(stay) >= 2, words), (length >= needed, short))
+
+
 def _tangential(evidence: Evidence) -> Comparison:
-    found = family_of(evidence)
-    assert found is not None
-    rate = found.tangential
-    words = "stable" if rate <= LIMITS.no_rate else "unstable"
-    reason = f"at delta = 0 the symmetric point is {words} inside the rank-one model: rate {rate:.3g}"
-    return Comparison(0.0, rate, LIMITS.no_rate, rate <= LIMITS.no_rate, reason)
+    """By how many e-folds gamma and beta of equal rare tokens part along the first direction, from the saturated end on."""
+    family, stay, curves = family_of(evidence), _saturated_stay(evidence), evidence.curves
+    if family is None or len(stay) < 2:
+        return undecided("the run is not at the saturated end", 0.0, 1.0, "e-folds")
+    w0, w1 = (curves.params[name][stay] for name in ("W0", "W1"))
+    alpha = np.linalg.svd(np.concatenate([w0[0], w1[0].T]), full_matrices=False)[2][0]
+    rare = np.concatenate([np.delete(part, curves.frequent, axis=1)[None] for part in (w0 @ alpha, alpha @ w1)])
+    parted = np.sqrt(np.sum((rare - rare.mean(axis=2, keepdims=True)) ** 2, axis=(0, 2)))
+    folds = float(np.log(np.maximum(parted, LIMITS.lost) / max(parted[0], LIMITS.lost)).max())
+    reason = f"embeddings and outputs of rare tokens differ by {parted[0]:.2g} when attention has saturated"
+    reason += f", and by {parted.max():.2g} at most until t = {evidence.time[stay[-1]]:.4g}"
+    return Comparison(0.0, folds, 1.0, folds <= 1, reason, unit="e-folds")
+
+
+def _rise_at_saturation(evidence: Evidence, delta: float) -> Rise | None:
+    """The tenfold rise of sv_2(W0) to a twentieth of delta: what it then does to attention is far below delta."""
+    high = LIMITS.linear * delta
+    return last_rise(evidence.time, evidence.curves.embedding_values[:, 1], high / LIMITS.growth, high)
+
+
+def _three(evidence: Evidence) -> Regime:
+    """A flow at the saturated end of three tokens whose rare ones are almost equal, wherever it started."""
+    family = family_of(evidence)
+    if family is None or len(evidence.pi) != 3 or family.delta <= LIMITS.equal:
+        return not_applicable("applies only to lazy chains of three tokens, the rare ones almost equal")
+    rise = _rise_at_saturation(evidence, family.delta)
+    if rise is None:
+        words = f"sv_2(W0) does not rise tenfold to {LIMITS.linear * family.delta:.2g}; {family.member}"
+        return narrowed(_population_flow(evidence), (False, words))
+    frequent = family.frequent
+    at_end = saturated_attention(evidence.pi, frequent)[:, frequent]
+    off = float(np.abs(evidence.curves.on_frequent[evidence.frame(rise.start)] - at_end).max())
+    holds = f"attention on the frequent token is {off:.1g} from saturation, and delta^2 = {family.delta**2:.1g}"
+    words = f"{holds}: Theorem 3.9 needs less; {family.member}"
+    return narrowed(replace(_population_flow(evidence), sentence=holds), (off <= family.delta**2, words))
+
+
+def _kappa(evidence: Evidence) -> Comparison:
+    """The slope of ln sv_2(W0) against kappa delta.
+
+    The point is neutral along one direction, in which rare tokens part. Attention that is off by dA_i in row i moves dL/dM, and
+    the rate with it, by pi_i |dA_i| |P_i - softmax_i| at most: the error of the prediction.
+    """
+    family = family_of(evidence)
+    rise = None if family is None else _rise_at_saturation(evidence, family.delta)
+    if family is None or len(evidence.pi) != 3 or rise is None:
+        return undecided("sv_2(W0) does not rise tenfold while it is far below delta", "-", unit="1/t")
+    kappa, chain = saturated_kappa(float(evidence.pi[family.frequent]), family.persistence), evidence.law.process
+    predicted, errors = kappa * family.delta, []
+    for frame in (evidence.frame(rise.start), evidence.frame(rise.stop)):
+        attention = evidence.curves.attention[frame]
+        logits = attention @ evidence.curves.params["W0"][frame] @ evidence.curves.params["W1"][frame]
+        off = np.linalg.norm(attention - saturated_attention(evidence.pi, family.frequent), axis=1)
+        errors.append(float(np.sum(evidence.pi * off * np.linalg.norm(chain.transition - softmax(logits), axis=1))))
+    reason = f"rate/delta = {rise.rate / family.delta:.4f} over a tenfold rise of sv_2(W0), kappa = {kappa:.4f}"
+    return agreement(predicted, rise.rate, LIMITS.rate * predicted, reason, predicted_error=max(errors), unit="1/t")
 
 
 def _stalling(evidence: Evidence) -> Regime:
     found = family_of(evidence)
     if found is None or found.delta > LIMITS.equal:
         return not_applicable("applies only to lazy chains with equal rare tokens")
-    long, opened = (False, "Q1 was not reached: without it the claim is empty"), evidence.openings["Q1"]
-    if opened is not None:
-        least = LIMITS.plateau * opened
-        long = evidence.time[-1] >= least, f"the run ends before {LIMITS.plateau:g} Q1 = {least:.4g}"
-    stable = found.tangential <= LIMITS.no_rate, f"{UNSTABLE} (rate {found.tangential:.3g})"
-    return small_flow(evidence, long, stable, holds="equal rare tokens, symmetric point stable inside the rank-one model")
+    stable = found.tangential <= LIMITS.no_rate, f"{UNSTABLE} (rate {found.tangential:.3g}); {found.member}"
+    words = "equal rare tokens, symmetric point stable inside the rank-one model"
+    return small_flow(evidence, _long(evidence), stable, holds=f"{words}; {found.member}")
+
+
+def _long(evidence: Evidence) -> Condition:
+    """Whether a run lasts three times as long as attention takes to open."""
+    opened = evidence.openings["Q1"]
+    if opened is None:
+        return False, "Q1 was not reached: without it the claim is empty"
+    least = LIMITS.plateau * opened
+    return bool(evidence.time[-1] >= least), f"the run ends before {LIMITS.plateau:g} Q1 = {least:.4g}"
 
 
 def _stall(evidence: Evidence) -> Comparison:
     end, second = evidence.end, evidence.second
     shown = "not reached" if second is None else f"{second:.4g}"
-    return Comparison("not reached", shown, "exact", second is None, f"E2 {shown} by {evidence.run.clock} = {end:.4g}")
+    family = family_of(evidence)
+    reason = f"E2 {shown} by {evidence.run.clock} = {end:.4g}" + (f"; {family.member}" if family is not None else "")
+    return Comparison("not reached", shown, "exact", second is None, reason)
 
 
 # Focus and dilution: where flows stay at the symmetric point of equal rare tokens, and where they leave it.
@@ -282,32 +420,55 @@ def _equal(evidence: Evidence) -> Regime:
     return small_flow(evidence, opened, holds=f"equal rare tokens, Q1 reached; lambda_c = {shown}")
 
 
+@dataclass(frozen=True)
+class Parting:
+    """How far embeddings of equal rare tokens part along the first direction of W0 between Q1 and E2, or the end.
+
+    The first direction alone: what opens beside it is no motion inside the rank-one model. `most` and `first`, at Q1, are shares
+    of the longest embedding, `length` is the time between.
+    """
+
+    most: float
+    first: float
+    length: float
+
+    @property
+    def way(self) -> str | None:
+        return "leaves" if self.most > LIMITS.level else "stays" if self.most < LIMITS.outside else None
+
+    @property
+    def reason(self) -> str:
+        return f"embeddings of rare tokens differ by {self.most:.2g} of the longest at most, {self.first:.2g} at Q1"
+
+
+def _parting(evidence: Evidence) -> Parting | None:
+    """None where fewer than two frames lie between Q1 and E2."""
+    opened, end = evidence.openings["Q1"], np.inf if evidence.second is None else evidence.second
+    inside = (evidence.time >= (np.inf if opened is None else opened)) & (evidence.time <= end)
+    time = evidence.time[inside]
+    if len(time) < 2:
+        return None
+    left = np.linalg.svd(evidence.curves.params["W0"][inside], full_matrices=False)[0][:, :, 0]
+    spread = np.ptp(np.delete(left, evidence.curves.frequent, axis=1), axis=1) / np.abs(left).max(axis=1)
+    return Parting(float(spread.max()), float(spread[0]), float(time[-1] - time[0]))
+
+
 def _lambda_c(evidence: Evidence) -> Comparison:
     found = family_of(evidence)
     assert found is not None
-    predicted, opened = "stays" if found.margin > 0 else "leaves", evidence.openings["Q1"]
-    if opened is None:
-        return undecided("Q1 was not reached", predicted, "exact")
-    # From Q1 to E2 or the end, by how much rare tokens differ along the first direction of W0, over its largest entry. The
-    # first direction alone: what opens beside it is no motion inside the rank-one model.
-    end = np.inf if evidence.second is None else evidence.second
-    inside = (evidence.time >= opened) & (evidence.time <= end)
-    time = evidence.time[inside]
-    if len(time) < 2:
-        return undecided("no frame lies between Q1 and E2", predicted, "exact")
-    left = np.linalg.svd(evidence.curves.params["W0"][inside], full_matrices=False)[0][:, :, 0]
-    spread = np.ptp(np.delete(left, evidence.curves.frequent, axis=1), axis=1) / np.abs(left).max(axis=1)
-    most = float(spread.max())
-    measured = "leaves" if most > LIMITS.level else "stays" if most < LIMITS.outside else None
-    reason = f"embeddings of rare tokens differ by {most:.2g} of the longest at most, {spread[0]:.2g} at Q1"
-    if measured is None:
-        return undecided(f"{reason}: neither left nor held", predicted, "exact")
-    if predicted == "leaves" and measured == "stays":
+    predicted, parting = "stays" if found.margin > 0 else "leaves", _parting(evidence)
+    if parting is None:
+        words = "Q1 was not reached" if evidence.openings["Q1"] is None else "no frame lies between Q1 and E2"
+        return undecided(words, predicted, "exact")
+    if parting.way is None:
+        return undecided(f"{parting.reason}: neither left nor held", predicted, "exact")
+    if predicted == "leaves" and parting.way == "stays":
         rate = found.tangential
-        needed = LIMITS.margin * math.log(LIMITS.level / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
-        if time[-1] - time[0] < needed:
-            return undecided(f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave", predicted, "exact")
-    return Comparison(predicted, measured, "exact", predicted == measured, reason)
+        needed = LIMITS.margin * math.log(LIMITS.level / max(parting.first, 1e-300)) / max(rate, 1e-300)
+        if parting.length < needed:
+            words = f"{parting.reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave"
+            return undecided(words, predicted, "exact")
+    return Comparison(predicted, parting.way, "exact", predicted == parting.way, f"{parting.reason}; {found.member}")
 
 
 CLAIMS = (
@@ -338,12 +499,22 @@ CLAIMS = (
     ),
     claim(
         "FD:tangential",
-        "At delta = 0 nothing grows inside the rank-one model either",
-        _family,
+        "At the saturated (1,1) of equal rare tokens nothing grows inside the rank-one model",
+        _saturated,
         _tangential,
         "Q1",
+        "E2",
         kind="prediction",
-        rules=2,
+        rules=3,
+    ),
+    claim(
+        "FD:kappa",
+        "At the saturated (1,1) of three tokens a new embedding direction opens at kappa delta, kappa in closed form",
+        _three,
+        _kappa,
+        "Q1",
+        "E2",
+        kind="prediction",
     ),
     claim(
         "FD:stall",
@@ -365,4 +536,5 @@ CLAIMS = (
         kind="prediction",
     ),
     *PATH_CLAIMS,
+    *ADAM_CLAIMS,
 )

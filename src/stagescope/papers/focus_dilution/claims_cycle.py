@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement, not_applicable, undecided
+from stagescope.claims.comparison import Comparison, Regime, agreement, not_applicable, regime_of, undecided
 from stagescope.detect.events import around, first_crossing
+from stagescope.detect.noise import flutter
 from stagescope.landscape.saddle_path import SaddlePath, plain_time
 from stagescope.papers.focus_dilution.claims_saddles import redistribution
 from stagescope.papers.focus_dilution.companion_options import another_flow
 from stagescope.papers.focus_dilution.evidence import Evidence, reaching_second, small_flow, visited
 from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.loss import MOST_BY_LOOPS
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles, row_turns
 
@@ -128,15 +130,70 @@ def _recurrence(evidence: Evidence) -> Comparison:
     if evidence.second is None:
         return undecided("E2 was not reached", 1.0, "at least", unit)
     again = sorted(set().union(*(_repeated(evidence, token) for token in range(len(curves.pi)))))
-    end, chain = float(curves.time[-1]), evidence.law.process
-    # Nothing is left to learn where the loss is at the entropy rate, relative to what the context can tell.
-    floor, final = chain.floor(), evidence.law.value({name: block[-1] for name, block in curves.params.items()})
-    over = final - floor <= LIMITS.negligible * (chain.unigram_loss() - floor)
+    end, over = float(curves.time[-1]), _gained(evidence) >= 1 - LIMITS.negligible
     verb = "focus and dilute" if len(again) > 1 else "focuses and dilutes"
     reason = f"{_named(again) if again else 'no row'} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
     holds = True if again else False if over else None
     reason += "" if holds is not None else "; the loss still falls, so a second cycle may come"
     return Comparison(1.0, float(len(again)), "at least", holds, reason, unit=unit)
+
+
+def _focus_on(evidence: Evidence, token: int, rows: np.ndarray) -> tuple[int, float, float] | None:
+    """The row that gains most attention on a token and then loses half of the gain, with its gain and the time of its peak."""
+    curves, best = evidence.curves, None
+    on_token = curves.attention[:, :, token]
+    for row in rows.tolist():
+        gain = on_token[:, row] - curves.pi[token]
+        top = int(np.argmax(gain))
+        noisy = getattr(curves.law, "batch", None) is not None
+        least = max(LIMITS.turn, LIMITS.records * float(flutter(curves.time, gain)[top]) if noisy else 0.0)
+        if gain[top] > least and gain[top:].min() < gain[top] / 2 and (best is None or gain[top] > best[1]):
+            best = row, float(gain[top]), float(curves.time[top])
+    return best
+
+
+def _token_cycles(evidence: Evidence) -> Comparison:
+    """For each token but the most frequent and the rarest: some rarer row focuses on it and lets go, later for rarer tokens."""
+    order, unit = np.argsort(-evidence.pi, kind="stable"), "tokens"
+    by_token = {token: _focus_on(evidence, token, order[place + 2 :]) for place, token in enumerate(order[1:-1].tolist())}
+    cycles = {token: cycle for token, cycle in by_token.items() if cycle is not None}
+    shown = [f"token {token} by row {row}, +{gain:.2f} at {when:.4g}" for token, (row, gain, when) in cycles.items()]
+    reason = f"focus and dilution on {'; on '.join(shown)}" if shown else "no row focuses on a token but the most frequent"
+    missing = [str(token) for token in by_token if token not in cycles]
+    swapped = any(late[2] <= early[2] for early, late in pairwise(cycles.values()))
+    reason += f"; not on {', '.join(missing)}" if missing else ""
+    reason += "; not in the order of frequency" if swapped else ""
+    good, gained = not missing and not swapped, _gained(evidence)
+    learned = gained >= 1 - LIMITS.negligible
+    holds = True if good and gained >= LIMITS.learned_share else False if not good and learned else None
+    reason += "" if good or learned else "; the loss still falls, so more may come"
+    reason += "; the loss has not fallen, so nothing was learned in turn" if good and holds is None else ""
+    return Comparison(float(len(by_token)), float(len(cycles)), "all, in order", holds, reason, unit=unit)
+
+
+def _gained(evidence: Evidence) -> float:
+    """The share of what the context can tell that the loss has gained: 1 at the entropy rate, 0 without context."""
+    chain, curves = evidence.law.process, evidence.curves
+    final = evidence.law.value({name: block[-1] for name, block in curves.params.items()})
+    return (chain.unigram_loss() - final) / (chain.unigram_loss() - chain.floor())
+
+
+def _many_tokens(evidence: Evidence) -> Regime:
+    """A lazy chain, each token twice as frequent as the next, and a run of any optimiser from attention at these frequencies."""
+    pi, chain = np.sort(evidence.pi)[::-1], evidence.law.process
+    if not isinstance(chain, LazyChain) or len(pi) < 3 or chain.persistence <= 0:
+        return not_applicable("applies only to lazy chains of three tokens or more that repeat more often than chance")
+    if len(pi) > MOST_BY_LOOPS:
+        return not_applicable(f"with more than {MOST_BY_LOOPS} tokens attention on each of them is not kept")
+    nearest = float(np.min(pi[:-1] / pi[1:]))
+    apart = nearest >= LIMITS.separated, f"a token is {nearest:.3g} times as frequent as the next, below {LIMITS.separated:g}"
+    off = float(np.abs(evidence.curves.attention[0] - evidence.pi).max())
+    flat = off <= LIMITS.level, f"attention at the start is {off:.2g} from the frequencies of the tokens"
+    return regime_of(
+        apart,
+        flat,
+        holds=f"each token is at least {nearest:.3g} times as frequent as the next; attention starts at these frequencies",
+    )
 
 
 def _both(evidence: Evidence) -> Regime:
@@ -189,6 +246,16 @@ CYCLE_CLAIMS = (
         kind="pattern",
         rules=2,
         elsewhere=another_flow,
+    ),
+    claim(
+        "FD:token-cycles",
+        "Each token but the first and the last has its cycle: rarer rows focus on it and let go, in the order of frequency",
+        _many_tokens,
+        _token_cycles,
+        "E1",
+        "end",
+        kind="pattern",
+        rules=2,
     ),
     claim(
         "FD:recurrence",

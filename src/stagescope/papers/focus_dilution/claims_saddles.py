@@ -1,19 +1,20 @@
 """Claims of focus and dilution at its critical points: rates, directions, second order, first moves of attention."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement, undecided
+from stagescope.claims.comparison import Comparison, Regime, agreement, narrowed, undecided
 from stagescope.errors import StagescopeError
 from stagescope.landscape.linearise import last_rise, linearise
 from stagescope.papers.focus_dilution import family
 from stagescope.papers.focus_dilution.companion_options import another_flow
-from stagescope.papers.focus_dilution.evidence import Evidence, opening, small_flow, visited
+from stagescope.papers.focus_dilution.evidence import Evidence, opening, redistributing, small_flow, visited
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.stages import first_move, passes
@@ -187,6 +188,7 @@ def _linear(evidence: Evidence) -> Comparison:
 
 MARKS = [times * LIMITS.mark for times in LIMITS.doublings]
 """Sizes of D at which what holds in the limit of a small D is read."""
+NOT_MARKED = f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}"
 UNSTATED = "too large to state"
 
 
@@ -228,35 +230,81 @@ def _second_order(evidence: Evidence) -> Comparison:
     """(2 c - J) w = F''[v, v]/2, v the growing attention: w moves the embeddings, and D with them.
 
     c, J and F'' are those of where the run is in the small model (1,0), which it may leave before it has settled at the point.
-    D is what is left of the start, the second order and the next one: measured = offset + ratio x predicted + bend x predicted^2
-    at four sizes. The ratio is that in the limit of a small D; its error is the difference to three sizes without the bend.
+    D is what is left of the start, the second order and the next one; the ratio is that in the limit of a small D.
     """
     visit, unit = evidence.visit(1, 0), "of the prediction"
     not_decided = partial(undecided, predicted=1.0, tolerance=LIMITS.rate, unit=unit)
     if visit is None or visit.small.opening is None:
         return not_decided("the run has no stay at (1,0), or nothing opens there")
-    moved = redistribution(evidence, visit)
-    frames = [int(np.argmax(np.abs(moved) >= mark)) for mark in MARKS]
-    if np.max(np.abs(moved)) < MARKS[-1] or len(set(frames)) < len(MARKS):
-        return not_decided(f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}")
+    moved, frames = _marked(evidence, visit)
+    if not frames:
+        return not_decided(NOT_MARKED)
     try:
         predicted = np.array([_driven(evidence, visit, frame) for frame in frames])
     except StagescopeError as error:
         return not_decided(f"there is no second order where the run is: {error}")
     if np.any(np.diff(np.abs(predicted), prepend=0.0) <= 0):
         return not_decided("the second order does not grow with D: what drives D is not attention")
-    measured, last = moved[frames], float(np.abs(predicted).max())
-    x, y = predicted / last, measured / last
-    limit, near = _slope(x, y, 2), _slope(x[:3], y[:3], 1)
-    shown, told = ", ".join(map(_stated, measured / predicted)), _stated(limit, near)
-    reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {told} in the limit"
     # By how much D lags behind the second order of where the run is, relative, because c, J and F'' change as it moves:
     # D' = J D + g a^2 with a' = c a gives D = p (1 - d(ln(p / a^2))/dt / (2 c - J) + ...) for p = g a^2 / (2 c - J); over a
     # rise of D the time is ln(rise) / (2 c), and 2 c - J is at least 2 c.
     rise, squares = np.log(np.abs(predicted[[0, -1]])), 2 * np.log(visit.amplitude[frames][[0, -1]])
-    lag, bend = abs(float(np.diff(rise - squares)[0] / np.diff(rise)[0])), abs(limit - near)
-    found = agreement(1.0, limit, LIMITS.rate, reason, predicted_error=lag, measured_error=bend, unit=unit)
+    return _of_small(moved[frames], predicted, abs(float(np.diff(rise - squares)[0] / np.diff(rise)[0])))
+
+
+def _marked(evidence: Evidence, visit: SaddleVisit) -> tuple[np.ndarray, list[int]]:
+    """D in every frame, and the frames in which it first has each size of `MARKS`; none where they are not so many frames."""
+    moved = redistribution(evidence, visit)
+    frames = [int(np.argmax(np.abs(moved) >= mark)) for mark in MARKS]
+    return moved, frames if np.max(np.abs(moved)) >= MARKS[-1] and len(set(frames)) == len(MARKS) else []
+
+
+def _of_small(measured: np.ndarray, predicted: np.ndarray, error: float) -> Comparison:
+    """D at `MARKS` against what predicts it, in the limit of a small D; `error` is that of the prediction, relative.
+
+    measured = offset + ratio x predicted + bend x predicted^2 at four sizes. The ratio's own error is the difference to three
+    sizes without the bend.
+    """
+    last = float(np.abs(predicted).max())
+    x, y = predicted / last, measured / last
+    limit, near = _slope(x, y, 2), _slope(x[:3], y[:3], 1)
+    shown, told = ", ".join(map(_stated, measured / predicted)), _stated(limit, near)
+    reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {told} in the limit"
+    bend, unit = abs(limit - near), "of the prediction"
+    found = agreement(1.0, limit, LIMITS.rate, reason, predicted_error=error, measured_error=bend, unit=unit)
     return Comparison(1.0, told, LIMITS.rate, found.holds, reason, unit=unit) if told == UNSTATED else found
+
+
+def _displacement(evidence: Evidence) -> Comparison:
+    """D against eta, the strength of attention along the condensed direction, at the factor of the plateau.
+
+    The factor is 3/(2 dgamma) for equal rare tokens, free of persistence and scale. How far it has changed when D is
+    read is the error of the prediction.
+    """
+    visit, unit = evidence.visit(1, 0), "of the prediction"
+    not_decided = partial(undecided, predicted=1.0, tolerance=LIMITS.rate, unit=unit)
+    if visit is None or visit.small.opening is None:
+        return not_decided("the run has no stay at (1,0), or nothing opens there")
+    moved, frames = _marked(evidence, visit)
+    if not frames:
+        return not_decided(NOT_MARKED)
+    params, alpha = evidence.curves.params, visit.place.S[0]
+    eta = np.abs(np.sum((alpha @ params["WQ"]) * (alpha @ params["WK"]), axis=-1))
+    # Where c < 0 eta falls, and embeddings move as if it rose.
+    factor, *later = (_factor(evidence, visit, frame) for frame in (visit.frame, *frames))
+    predicted = factor * (eta[frames] - eta[0])
+    if np.any(np.diff(np.abs(predicted), prepend=0.0) <= 0):
+        return not_decided("eta does not grow with D: what drives D is not attention")
+    compared = _of_small(moved[frames], predicted, float(np.abs(np.array(later) / factor - 1).max()))
+    return replace(compared, reason=f"D/(eta - eta_0) = {factor:.4g} by gamma and beta of the plateau: {compared.reason}")
+
+
+def _factor(evidence: Evidence, visit: SaddleVisit, frame: int) -> float:
+    """D for each unit of eta, by gamma and beta of a frame [FD:displacement]."""
+    params, alpha, chain = evidence.curves.params, visit.place.S[0], evidence.law.process
+    gamma, beta = params["W0"][frame] @ alpha, alpha @ params["W1"][frame]
+    moved = family.displacement(evidence.pi, chain.transition, gamma, beta) * np.sign(gamma[evidence.curves.frequent])
+    return float(_spread(evidence, moved))
 
 
 def _driven(evidence: Evidence, visit: SaddleVisit, frame: int) -> float:
@@ -275,6 +323,153 @@ def _stated(*ratios: float) -> str:
 def _slope(x: np.ndarray, y: np.ndarray, degree: int) -> float:
     """The linear coefficient of a polynomial fit; points that lie too near to each other give one of no size."""
     return float(np.linalg.lstsq(np.vander(x, degree + 1), y, rcond=None)[0][degree - 1])
+
+
+# Focus and dilution on the way to (1,0): what the linear law at the origin leaves out, and how fast the run approaches.
+
+
+def _from_origin(evidence: Evidence) -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """mu t, x and exp(Jt) x(0), J that of the origin, of some frames up to the one in which |exp(Jt) x(0)| passes .1.
+
+    J = mu0 (l w^T) between W0 and W1: p = l^T W0 and q = W1 w move as p' = mu0 q, q' = mu0 p, and nothing else does.
+    """
+    (left, right), params = family.condensation_directions(evidence.pi), evidence.curves.params
+    folds = family.condensation_rate(evidence.pi) * (evidence.time - evidence.time[0])
+    folds = folds[folds < 300]  # cosh of more overflows
+    p, q = left @ params["W0"][0], params["W1"][0] @ right
+    even, odd = np.cosh(folds)[:, None], np.sinh(folds)[:, None]
+    moved = even * p + odd * q, even * q + odd * p
+    still = sum(float(np.sum(block[0] ** 2)) for block in params.values()) - p @ p - q @ q
+    near = still + sum(np.sum(part**2, axis=1) for part in moved) <= LIMITS.level**2
+    count = len(folds) if near.all() else int(np.argmin(near))
+    few = np.unique(np.searchsorted(folds[:count], np.linspace(0, folds[count - 1], 4 * LIMITS.samples))) if count else []
+    few = np.asarray(few, dtype=int)
+    linear = {name: np.repeat(block[:1], len(few), axis=0) for name, block in params.items()}
+    linear["W0"] += left[:, None] * (moved[0][few] - p)[:, None, :]
+    linear["W1"] += (moved[1][few] - q)[:, :, None] * right
+    return folds[few], {name: block[few] for name, block in params.items()}, linear
+
+
+def _norms(frames: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The norm of all parameters in every frame."""
+    return np.sqrt(sum(np.sum(block**2, axis=(1, 2)) for block in frames.values()))
+
+
+def _linear_bound(evidence: Evidence) -> Comparison:
+    """The largest |x - exp(Jt) x(0)| / (eps^2 e^(2 mu t)) while |exp(Jt) x(0)| <= r/2 = .1, at most C = 4 L/mu.
+
+    The lemma needs |F - J x| <= L |x|^2 on the way alone, so L is the largest ratio there.
+    """
+    folds, params, linear = _from_origin(evidence)
+    if len(folds) < 2:
+        return undecided(f"the start is not below {LIMITS.level}", "-", "at most")
+    mu, (left, right) = family.condensation_rate(evidence.pi), family.condensation_directions(evidence.pi)
+    grads = [evidence.law.grad({name: block[frame] for name, block in params.items()}) for frame in range(len(folds))]
+    beyond = {name: -np.array([grad[name] for grad in grads]) for name in params}  # F - J x
+    beyond["W0"] -= mu * left[:, None] * (params["W1"] @ right)[:, None, :]
+    beyond["W1"] -= mu * (left @ params["W0"])[:, :, None] * right
+    eps = float(_norms(linear)[0])
+    bound = 4 * float(np.max(_norms(beyond) / _norms(params) ** 2)) / mu
+    left_out = _norms({name: block - linear[name] for name, block in params.items()})
+    most = float(np.max(left_out / (eps**2 * np.exp(2 * folds))))
+    reason = f"over {folds[-1]:.3g} e-folds from eps = {eps:.2g} at most {most:.3g}, and C = 4 L/mu = {bound:.3g}"
+    return Comparison(bound, most, "at most", most <= bound, reason)
+
+
+def _from_small(evidence: Evidence) -> Regime:
+    """A flow from so small a start that it grows e-fold before |exp(Jt) x(0)| passes .1."""
+    folds, *_ = _from_origin(evidence)
+    long = folds.size > 0 and folds[-1] >= 1
+    words = f"|exp(Jt) x(0)| passes {LIMITS.level} within an e-fold of the start, or the run ends before it has grown e-fold"
+    return narrowed(small_flow(evidence), (long, words))
+
+
+def _approach(evidence: Evidence) -> Comparison:
+    """The rate at which the logits z of the mean context fall e-fold towards log pi, against exp(-K t) from where they begin.
+
+    Read from |z| = .05, .1 and .2 on, the ratio of the two has an error of order |z|. Two neighbours give a limit without it, and
+    the difference of the two limits is the error of the measurement. What attention, which has begun to open, adds to z' over
+    the first fall is the error of the prediction.
+    """
+    first = evidence.openings["E1"]
+    gap = _logits(evidence.pi, evidence.curves.params["W0"], evidence.curves.params["W1"]) - _centred(np.log(evidence.pi))
+    after = math.inf if first is None else first
+    sizes = [times * LIMITS.linear for times in LIMITS.doublings[:3]]
+    falls = [_fall(evidence.time, np.linalg.norm(gap, axis=1), after, high) for high in sizes]
+    matrix = family.approach_matrix(evidence.pi)
+    rates = [(fall.rate, _falling(matrix, gap[fall.begin])) for fall in falls if fall is not None]
+    if falls[0] is None or len(rates) < len(sizes):
+        return undecided(f"the logits do not fall e-fold from {LIMITS.linear} of log pi", "-", unit="1/t")
+    ratios, predicted = [measured / expected for measured, expected in rates], rates[0][1]
+    limit, before = (2 * near - far for near, far in pairwise(ratios))
+    shown, closed = " ".join(f"{ratio:.4f}" for ratio in ratios), family.approach_rate(float(evidence.pi.max()), len(evidence.pi))
+    reason = (
+        f"measured/predicted = {shown} while |z| falls e-fold from {', '.join(f'{x:g}' for x in sizes)}; {limit:.4f} in the limit"
+    )
+    reason += f"; with equal rare tokens the rate is {closed:.4g}"
+    added, error = abs(_added(evidence, falls[0], gap)), abs(limit - before) * predicted
+    tolerance = LIMITS.rate * predicted
+    return agreement(predicted, limit * predicted, tolerance, reason, predicted_error=added, measured_error=error, unit="1/t")
+
+
+def _centred(logits: np.ndarray) -> np.ndarray:
+    return logits - logits.mean(axis=-1, keepdims=True)
+
+
+def _logits(pi: np.ndarray, w0: np.ndarray, w1: np.ndarray) -> np.ndarray:
+    """Of the mean context pi W0 W1, less their mean, in every frame."""
+    return _centred(((pi @ w0)[..., None, :] @ w1)[..., 0, :])
+
+
+@dataclass(frozen=True)
+class Fall:
+    """A size falls e-fold from frame `begin` to frame `end`, at a mean rate."""
+
+    begin: int
+    end: int
+    rate: float
+
+
+def _fall(time: np.ndarray, size: np.ndarray, after: float, high: float) -> Fall | None:
+    """From the first frame in which a size is at most `high`; None where it does not fall so far."""
+    later = np.flatnonzero((time >= after) & (size <= high))
+    if not later.size:
+        return None
+    begin = int(later[0])
+    below = np.flatnonzero(size[begin:] <= size[begin] / math.e)
+    if not below.size:
+        return None
+    end = begin + int(below[0])
+    folds = np.log(size[begin] / size[end - 1 : end + 1])
+    return Fall(begin, end, 1 / float(np.interp(1.0, folds, time[end - 1 : end + 1]) - time[begin]))
+
+
+def _falling(matrix: np.ndarray, start: np.ndarray) -> float:
+    """The mean rate at which |exp(-K t) start| falls e-fold."""
+    from scipy.optimize import brentq
+
+    values, vectors = map(np.real, np.linalg.eig(matrix))
+    parts, size = np.linalg.solve(vectors, start), np.linalg.norm(start)
+    slowest = float(np.sort(values)[1])  # the least is that of the constant, which is no logit
+
+    def left(t: float) -> float:
+        return math.log(np.linalg.norm(vectors @ (np.exp(-values * t) * parts)) / size) + 1
+
+    return 1 / float(brentq(left, 0.0, 10 / slowest))  # type: ignore[arg-type]
+
+
+def _added(evidence: Evidence, fall: Fall, gap: np.ndarray) -> float:
+    """What attention adds to the rate over a fall: z' of the run, less that of its W0 and W1 with the attention pi."""
+    frames, added = np.unique(np.linspace(fall.begin, fall.end, LIMITS.samples).astype(int)), []
+    for frame in frames:
+        params = {name: block[frame] for name, block in evidence.curves.params.items()}
+        flat = params | {name: np.zeros_like(params[name]) for name in ("WQ", "WK")}
+        moves = []
+        for given in (params, flat):
+            grad = evidence.law.grad(given)
+            moves.append(-_centred(evidence.pi @ (grad["W0"] @ params["W1"] + params["W0"] @ grad["W1"])))
+        added.append(float(gap[frame] @ (moves[0] - moves[1]) / (gap[frame] @ gap[frame])))
+    return float(np.mean(added))
 
 
 # Focus and dilution: along which directions embeddings condense and attention opens, and with which sign.
@@ -353,6 +548,23 @@ SADDLE_CLAIMS = (
         rules=3,
     ),
     _prediction(
+        "FD:linear-bound",
+        "What the linear law at the origin leaves out is at most C eps^2 e^(2 mu t), C = 4 L/mu",
+        _from_small,
+        _linear_bound,
+        "start",
+        "E1",
+        group="origin",
+    ),
+    _prediction(
+        "FD:approach",
+        "The run approaches (1,0) at the rates of n^2 a^2 (I + u u^T) Var(pi)",
+        visited(1, 0),
+        _approach,
+        "E1",
+        "Q1",
+    ),
+    _prediction(
         "FD:attention-rate",
         "At (1,0) attention opens at rate |c|",
         visited(1, 0),
@@ -395,7 +607,7 @@ SADDLE_CLAIMS = (
     _prediction(
         "FD:redistribution",
         "Embeddings redistribute at twice the rate of attention",
-        visited(1, 0),
+        redistributing,
         _redistribution_rate,
         "E1",
         "Q1",
@@ -403,9 +615,18 @@ SADDLE_CLAIMS = (
         rules=2,
     ),
     _prediction(
+        "FD:displacement",
+        "Embeddings redistribute in proportion to attention: D = 1.5 eta/dgamma for equal rare tokens",
+        redistributing,
+        _displacement,
+        "E1",
+        "Q1",
+        group="redistribution",
+    ),
+    _prediction(
         "FD:second-order",
         "Second order predicts sign and size of the redistribution",
-        visited(1, 0),
+        redistributing,
         _second_order,
         "E1",
         "Q1",

@@ -10,7 +10,7 @@ from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 
 POPULATION_FLOW = (
     *("form", "optimizer", "init_scale", "init_scale_w0", "init_scale_w1", "init_scale_wq", "init_scale_wk"),
-    *("length", "start", "sequences", "batch", "steps", "lr", "momentum"),
+    *("length", "start", "sequences", "batch", "steps", "lr", "momentum", "eps", "beta1", "beta2", "lr_per_eps"),
 )
 """Options at their defaults make the population flow from a small start."""
 

@@ -3,18 +3,26 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stagescope.claims.comparison import Condition, Regime, narrowed, regime_of
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.saddle_path import SaddlePath
+from stagescope.papers.focus_dilution.family import plateau_amplitude
+from stagescope.papers.focus_dilution.head_model import normalised
 from stagescope.papers.focus_dilution.ladder import SaddleVisit, SmallPoint, Trajectory, saddle_visit, trajectory
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.focus_dilution.stages import Stay, onset, opening_times, stays
+from stagescope.papers.focus_dilution.stages import Stay, onset, openings_of, stays
+from stagescope.papers.rebuild import last_motion
 from stagescope.readings.evidence import Evidence as BaseEvidence
+from stagescope.spec import build
+
+if TYPE_CHECKING:
+    from stagescope.papers.focus_dilution.claims_adam import StepsEvidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +50,16 @@ class Evidence(BaseEvidence):
         return self.curves.rate
 
     @cached_property
+    def steps(self) -> "StepsEvidence":
+        """What claims about normalised steps read."""
+        from stagescope.papers.focus_dilution.claims_adam import StepsEvidence
+
+        return StepsEvidence(self)
+
+    @cached_property
     def openings(self) -> dict[str, float | None]:
         """E1, E2, ..., Q1, Q2, ... by name."""
-        return opening_times(self.time, self.curves.embedding_values, self.curves.score_values)
+        return openings_of(self.curves)
 
     @cached_property
     def predicted(self) -> tuple[SaddlePath | None, str]:
@@ -66,7 +81,7 @@ class Evidence(BaseEvidence):
 
     @cached_property
     def stays(self) -> tuple[Stay, ...]:
-        return stays(self.time, self.curves.embedding_values, self.curves.score_values)
+        return stays(self.time, self.curves.embedding_values, self.curves.score_values, self.curves.levels)
 
     @cached_property
     def trajectory(self) -> Trajectory:
@@ -83,7 +98,9 @@ class Evidence(BaseEvidence):
         return self._visits[stay]
 
     def visit(self, r: int, rq: int, known: SmallPoint | None = None) -> SaddleVisit | None:
-        """The saddle visit of the first stay at a label; None where the run has no such stay."""
+        """The saddle visit of the first stay at a label; None where the run has no such stay, or its steps are no flow's."""
+        if self.normalised:
+            return None
         found = next((stay for stay in self.stays if (stay.r, stay.rq) == (r, rq)), None)
         return None if found is None else self.at(found, known)
 
@@ -94,19 +111,56 @@ class Evidence(BaseEvidence):
         return None if visit is None else linearise(self.law, visit.place.params)
 
     @cached_property
+    def normalised(self) -> bool:
+        """Whether steps divide each entry by its own history, as Adam does: a system that no theorem on flows speaks of."""
+        motion = last_motion(self.run.spec)
+        return motion is not None and normalised(build(motion))
+
+    @cached_property
+    def start_size(self) -> float:
+        """The largest singular value of W0 and W1 at the start, relative to the one that they have on the plateau (1,0)."""
+        plateau = plateau_amplitude(self.pi)
+        return max(float(np.linalg.norm(self.start[name], 2)) for name in ("W0", "W1")) / max(plateau, np.finfo(float).tiny)
+
+    @cached_property
+    def start_score(self) -> float:
+        """The size of the attention scores that queries and keys of the start have where embeddings are on the plateau (1,0)."""
+        model, lengths = self.law.model, [float(np.linalg.norm(self.start[name])) for name in ("WQ", "WK")]
+        return model.scale * plateau_amplitude(self.pi) ** 2 * lengths[0] * lengths[1] / model.width
+
+    @cached_property
+    def small(self) -> tuple[Condition, ...]:
+        """Of a small start, whatever moves it: near enough to the origin that its linear law holds, and attention flat."""
+        size, score, most = self.start_size, self.start_score, LIMITS.linear
+        return (
+            (np.ptp(self.pi) > LIMITS.equal, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
+            (size <= most, f"embeddings start at {size:.2g} of their size on the plateau, above {most:g}"),
+            (score <= most, f"attention scores start at {score:.2g} on the plateau, above {most:g}"),
+        )
+
+    @cached_property
     def assumptions(self) -> tuple[Condition, ...]:
         """Of the theory of the flow from a small start."""
         return (
-            (self.is_flow, "not a gradient flow"),
+            (self.is_flow, f"the theorem is about gradient flow, and this run takes steps ({self._optimizer})"),
             self.equal_rates,
             (isinstance(self.curves.law, TokenPopulation), "contexts are not infinitely long"),
-            (self.scale <= LIMITS.start, f"initial rms {self.scale:.1e} is above {LIMITS.start:g}"),
-            (np.ptp(self.pi) > LIMITS.equal, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
+            *self.small,
         )
+
+    @property
+    def _optimizer(self) -> str:
+        """The optimiser by its name."""
+        return str(last_motion(self.run.spec).get("optimizer", {}).get("type", "forked")).rpartition("/")[2]
 
 
 def small_flow(evidence: Evidence, *more: Condition, holds: str = "flow from a small start") -> Regime:
-    """A flow from a small start under more conditions."""
+    """A flow from a small start under more conditions; what the theory of flows says does not apply to Adam and its like."""
+    if evidence.normalised:
+        why = (
+            f"the theorem is about gradient flow; {evidence._optimizer} divides gradients by their size, which is another system"
+        )
+        return Regime(False, why, applies=False, elsewhere=True)
     return regime_of(*evidence.assumptions, *more, holds=holds)
 
 
@@ -118,7 +172,7 @@ def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
 
     def regime(evidence: Evidence) -> Regime:
         visit = evidence.visit(r, rq)
-        if visit is None:
+        if visit is None or evidence.normalised:
             return small_flow(evidence, (False, f"the run has no stay at (r, rq) = ({r},{rq})"))
         why = f"no critical point ({r},{rq}) was found: the search ended at |F| = {visit.small.point.residual:.1e}"
         return small_flow(
@@ -126,6 +180,13 @@ def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
         )
 
     return regime
+
+
+def redistributing(evidence: Evidence) -> Regime:
+    """A visit of (1,0) from a start whose square, its part in embeddings at second order, is below the least D that is read."""
+    size = evidence.start_size
+    why = f"embeddings start at {size:.2g} of their size on the plateau, whose square is above {LIMITS.mark:g}"
+    return narrowed(visited(1, 0)(evidence), (size**2 <= LIMITS.mark, why))
 
 
 def opening(r: int, rq: int) -> Callable[[Evidence], Regime]:

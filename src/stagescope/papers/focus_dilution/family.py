@@ -5,6 +5,7 @@ the flow and is the same model of width r and key width rq. A plateau of a run i
 [FD:ladder].
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -216,6 +217,43 @@ def opening_rate(pi: np.ndarray, excess: np.ndarray, scale: float) -> float:
     return scale * plateau_amplitude(pi) ** 2 / square**2 * drive * spread
 
 
+def approach_matrix(pi: np.ndarray) -> np.ndarray:
+    """K (d, d) in z' = -K z near (1,0), z the logits pi W0 W1 less their values lc there [FD:approach].
+
+    With W0 = gamma alpha^T and W1 = alpha beta^T only sigma = pi.gamma and beta move z = sigma beta - lc:
+    sigma' = n^2 beta.(pi - softmax), beta' = sigma (pi - softmax), and softmax - pi = Var(pi) z. At sigma = n a and |beta| = a
+    that is K = n^2 a^2 (I + u u^T) Var(pi) with u = lc/|lc|: no rate of J_out is above 0.
+    """
+    u = np.log(pi) - np.mean(np.log(pi))
+    u /= np.linalg.norm(u)
+    size = float(np.sum(pi**2)) * plateau_amplitude(pi) ** 2
+    return size * (np.eye(len(pi)) + np.outer(u, u)) @ (np.diag(pi) - np.outer(pi, pi))
+
+
+def approach_rate(first: float, tokens: int) -> float:
+    """The same for equal rare tokens, where z stays along u: 2 n sqrt(d/(d-1)) pi_0 (1-pi_0) log((d-1) pi_0/(1-pi_0))."""
+    n = math.sqrt(first**2 + (1 - first) ** 2 / (tokens - 1))
+    return 2 * n * math.sqrt(tokens / (tokens - 1)) * first * (1 - first) * math.log((tokens - 1) * first / (1 - first))
+
+
+def condensed_spectrum(pi: np.ndarray, transition: np.ndarray, model: TokenAttention) -> np.ndarray:
+    """All rates of the flow at (1,0), largest first: c and -c once for each key, J_out, zeros [FD:condensed-spectrum]."""
+    c, keys = attention_rate(pi, transition, model.scale), model.shapes["WQ"][1]
+    out = -np.real(np.linalg.eigvals(approach_matrix(pi)))
+    zeros = np.zeros(sum(math.prod(shape) for shape in model.shapes.values()) - 2 * keys - len(out))
+    return np.sort(np.concatenate([np.full(keys, c), np.full(keys, -c), out, zeros]))[::-1]
+
+
+def displacement(pi: np.ndarray, transition: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """How gamma = W0 alpha moves at (1,0) while eta = alpha^T WQ WK^T alpha grows by one, but for its part along pi.
+
+    With v = Var(pi) gamma, m_i = (P_i - pi).beta and k = gamma.(pi m), to second order in the attention:
+    gamma' = scale eta (2 k v + (gamma.v) pi m) + ... pi and eta' = 2 scale k (gamma.v) eta [FD:displacement].
+    """
+    v, drive = pi * (gamma - pi @ gamma), pi * ((transition - pi) @ beta)
+    return v / (gamma @ v) + drive / (2 * (gamma @ drive))
+
+
 def symmetric_margin(persistence: float, first: float, tokens: int) -> float:
     """Above 0 where the symmetric (1,1) of equal rare tokens is stable inside the rank-one model, else below 0 [FD:lambda-c].
 
@@ -248,3 +286,39 @@ def stall_boundary(first: float, tokens: int) -> float | None:
     if after is None or margins[after - 1] <= 0:
         return None
     return float(brentq(lambda x: symmetric_margin(float(x), first, tokens), trials[after - 1], trials[after]))  # type: ignore[arg-type]
+
+
+def saturation_boundary(first: float, tokens: int) -> float:
+    """1 - 1/(d pi_0): the saturated end of the symmetric (1,1) needs more persistence [FD:saturation].
+
+    There A_0 = e_0, and a rare row has only rare tokens, so its logits are gamma_r beta: to give token 0 less than 1/d,
+    (1 - lam) pi_0 < 1/d, gamma_r must have the other sign than gamma_0. Otherwise rare rows would look at token 0.
+    """
+    return 1 - 1 / (tokens * first)
+
+
+def saturated_attention(pi: np.ndarray, frequent: int) -> np.ndarray:
+    """A at the saturated end: the frequent token attends to itself alone, rare ones to rare ones as often as they occur.
+
+    Rare rows are the same for every delta, so theta(delta) is a critical point there [FD:saturated-orders].
+    """
+    rare = np.where(np.arange(len(pi)) == frequent, 0.0, pi)
+    rows = np.tile(rare / rare.sum(), (len(pi), 1))
+    rows[frequent] = np.arange(len(pi)) == frequent
+    return rows
+
+
+def saturated_kappa(first: float, persistence: float) -> float:
+    """kappa at the saturated end of three tokens, pi = (pi_0, (1 - pi_0)/2 + delta, (1 - pi_0)/2 - delta) [FD:kappa].
+
+    r = gamma_1/gamma_0, and p_i the probability of one rare token after token i. The range equation moves beta along
+    (0, 1, -1) by g delta/gamma_0. GM = delta (0 -v_1 v_1; 0 -v_2 v_2; 0 -v_2 v_2) then, whose singular value is kappa delta.
+    """
+    lam, p, q = persistence, first, 1 - first
+    frequent = np.array([lam + (1 - lam) * p, (1 - lam) * p])  # the probability of token 0 after tokens 0 and 1
+    p_0, p_1 = (1 - frequent) / 2
+    logits = np.log(frequent / (1 - frequent) * 2)
+    r = logits[1] / logits[0]
+    g = (lam * r + (1 - lam) * (p + q * r)) / (p * p_0 + q * r**2 * p_1)
+    v_1, v_2 = p * (g * p_0 - (1 - lam)), (g * r * q * p_1 - lam - q * (1 - lam)) / 2
+    return float(np.sqrt(2 * v_1**2 + 4 * v_2**2))

@@ -27,7 +27,7 @@ from stagescope.papers.focus_dilution.family import (
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.focus_dilution.stages import Stay, open_directions, opening_times
+from stagescope.papers.focus_dilution.stages import Stay, open_directions, openings_of
 from stagescope.params import Layout, Params
 
 # Critical points of the small models (r, rq) inside TokenAttention, with what opens at them [FD:ladder].
@@ -383,7 +383,7 @@ def trajectory(curves: TokenCurves, loss: TokenPopulation) -> Trajectory:
     velocities = np.empty_like(vectors)
     for vector, velocity in zip(vectors, velocities, strict=True):
         flat(vector, velocity)
-    events = opening_times(curves.time, curves.embedding_values, curves.score_values)
+    events = openings_of(curves)
     return Trajectory(curves.time, frames, np.linalg.norm(velocities, axis=1), events)
 
 

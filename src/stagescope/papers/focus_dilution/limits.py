@@ -18,6 +18,7 @@ class Limits:
 
     # Directions. Saturated singular values are of order 1, and so are embeddings relative to the longest.
     level: float = 0.1  # from here on a direction is open; what is outside, of size s, acts at rate s^2 and shows after .1 / s^2
+    start_multiple: float = 3.0  # a value of this multiple of the largest at the start is nine tenths new, by its square
     linear: float = 0.05  # up to this size, or relative distance from a point, the linear law holds: its square is a few 1e-3
     outside: float = 0.02  # up to a fifth of the level a direction lies outside the small model, which is not left
     growth: float = 10.0  # a rate is fitted over a rise by this factor; attention has begun to grow at this multiple of its start
@@ -26,6 +27,7 @@ class Limits:
     # Rows of attention.
     gain: float = 0.005  # a row has a focus when its attention on the frequent token gains more than this
     solver_errors: float = 5.0  # and more than this multiple of the solver's relative tolerance
+    total: float = 0.5  # a focus is total from half of what attention can gain, 1 - pi: of a token, from half of all attention
     turn: float = 0.03  # a rise or fall after E2 counts from here on; scores of this size move attention by less
     records: float = 3.3  # standard deviations that the highest of about a thousand noisy records stays below in the mean
     mark: float = 0.0005  # least redistribution D at which second order is read: a start of 1e-3 is gone, the next order small
@@ -59,9 +61,13 @@ class Limits:
     clear_dilution: float = 0.5  # a row clearly dilutes, or not, if second order moves it at least half as fast as the fastest
     events: int = 3  # E1 and Q1 come on every chain: a sequence is of three events at least
     almost_equal: float = 0.3  # rare tokens are almost equal if none is further from their mean than this share of it
+    separated: float = 2.0  # tokens have their cycles one after another where each is so many times as frequent as the next
     linear_delta: float = 0.2  # the rate at the least delta is this near to kappa delta; beyond it no limit is taken
     deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
     doublings: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these, `mark` multiplied: four sizes give limit and error
+
+    # Attention this near to the saturated end: rates inside the rank-one model are of the order of its square times E^2, 1e-5.
+    saturated: float = 1e-4
 
     # Searches.
     tolerances: tuple[float, float] = (1e-6, 1e-10)  # of the flow of a small model towards its critical point
@@ -71,7 +77,7 @@ class Limits:
     difference: float = 1e-4  # step of differences of fourth order: their error is about 1e-12 of what they differentiate
 
     # Texts, chosen on TinyStories and WikiText-2, not on Tiny Shakespeare; `attention` also for a watched transformer.
-    noise: float = 3.0  # standard errors, one in 370; a singular value opens above this multiple of the largest at the start
+    noise: float = 3.0  # standard errors, one in 370
     median: int = 9  # frames of the running median
     openings: int = 5  # the first E_k and Q_k are events, later ones are not
     attention: float = 0.05  # least move of attention: a twentieth of all
@@ -92,6 +98,49 @@ class Limits:
     pairs: float = 1e11
     types: int = 4096  # of the bigram flow: a matrix between them has 128 MiB
     stretches: int = 100  # overlapping windows are not independent: standard errors are those of means over so many stretches
+
+    # Under Adam and other steps. Half-widths of predicted times were set on 12 chains (validation/focus_dilution_adam.py from
+    # seed 1000), so that they hold nine of ten events.
+    columns: int = 4  # columns of queries and keys that carry later cycles: at most one per head direction of four tokens
+    one_direction: float = 0.3  # sv_2/sv_1 of G up to which one embedding direction condenses alone: 14 of 15 sampled chains
+    head_times: tuple[tuple[str, float], ...] = (("E", 0.05), ("up", 0.02), ("focus", 0.1), ("dilution", 0.05), ("return", 0.05))
+    later_times: float = 0.1  # the same after the second head direction opens
+    small_eps: float = 1e-6  # below it attention is normalised as soon as it moves: its gradients pass 1e-6 before the focus
+    condensation: float = (
+        5.0  # the embedding has condensed where sv_1 is this multiple of the start: what else is in it is a fifth
+    )
+    early: float = 0.25  # share of the plateau that the embedding has then: p is nearly uniform below it
+    steps_of_start: float = 10.0  # steps in which an entry passes its start: with fewer the first sign decides
+    stationary: float = 0.1  # sv_2/sv_1 of G up to which rows move alike in finite contexts: .095 as published
+    lead: float = 0.05  # pi_0 - pi_1 from which the most frequent token leads: exceptions had .067 and less
+    least_neurons: int = 16  # signs of 16 neurons agree by chance, in either sense, once in 30,000
+    flat_law: float = 0.95  # cosine of pi with equal rows up to which the two can be told apart at .99
+    sign_share: float = 0.95  # agreement of signs; .97 and more in 48 runs, and .5 by chance
+    row_spread: float = 0.02  # of displacements of rows in long contexts, where they are equal up to eps
+    row_spread_finite: float = 0.2  # in finite contexts, where stationarity is broken: .01 to .18
+    offset_starts: int = 30  # of the run and companions: at pi_0 = .75 and 256 neurons the slope then has an error of .05
+    offset_slope: float = 0.15  # of the closed form, which takes neurons as independent of the way in which they condense
+    rare_chance: float = 1e-3  # a deviation that chance exceeds more seldom is none of chance
+    blind: float = 0.15  # share of the excess loss left at the focus above which it was blind to P in 16 chains of 16
+    blind_times: float = 0.03  # of the step of the focus, with and without dependence
+    head_tolerances: tuple[tuple[str, float], ...] = (("up", 0.03), ("dilution", 0.05), ("return", 0.05))
+    peak_height: float = 0.03  # of attention: the largest error of a peak in 216 rows was .021
+    transient: float = 0.3  # of the step of the focus: 40 steps as published, in which momentum and eps die out
+    long_memory: float = 0.999  # beta2 from which sqrt(v) remembers the gradients before saturation
+    frozen_norm: float = 0.02  # change of a rare norm in focus: .2 to 1 % at beta2 .999, 10 % and more for sign descent
+    pull_frames: int = 60  # at which pulls of rows are computed: a turn of the sum is found to a sixtieth of the run
+    stall_loss: float = 1e-3  # nats: a thousandth of what there is to learn
+    settled_share: float = 0.8  # a loss rests that does not move in the last fifth of a run
+    unigram: float = 0.01  # share of the excess loss over H(pi) that is none
+    path_rate: float = 0.05  # lr / eps at the end of the path: gradient descent in steps of .05
+    path_eps: tuple[float, ...] = (1e-30, 1e-6, 1e-3, 1.0)  # one below each of its two thresholds, one between, one beyond
+    path_steps: int = 3000  # of the path: t = 150 of the flow, twice what the published chain needs for its first focus
+    path_end: float = 0.01  # of attention: between the largest eps and gradient descent, and between saturated peaks
+    clear_gap: float = 0.2  # pi_0 - pi_1 from which every row looks at token 0
+    cycle_times: float = 0.05  # of events of later cycles
+    cycle_share: float = 0.8  # of these events must be met
+    chance_share: float = 0.51  # of them another start meets on the same chain
+    least_cycle_events: int = 5  # of which four of five may be met
 
     # A watched transformer.
     condensed: float = 0.5  # the embedding has condensed where its rank is this share of that at the start

@@ -188,7 +188,7 @@ def contexts_loss(scale: float, params: Any, data: Any) -> Any:
     return -jnp.sum(data["weights"] * predicted)
 
 
-def _slopes(scores: np.ndarray, logits: np.ndarray, contexts: Contexts) -> tuple[float, np.ndarray, np.ndarray]:
+def context_slopes(scores: np.ndarray, logits: np.ndarray, contexts: Contexts) -> tuple[float, np.ndarray, np.ndarray]:
     """The loss and its derivatives in Phi and M = W0 W1."""
     from stagescope.papers.focus_dilution.kernel import context_loss
 
@@ -229,14 +229,14 @@ class TokenCounts(TokenLoss):
 
     def slopes(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """GM = dL/dM for M = W0 W1, and GP = scale dL/dPhi, as in the reduced family."""
-        found = _slopes(self.model.scores(params), params["W0"] @ params["W1"], self.contexts)
+        found = context_slopes(self.model.scores(params), params["W0"] @ params["W1"], self.contexts)
         return found[2], self.model.scale * found[1]
 
     def _kernel(self, params: Params, contexts: Contexts | None = None) -> Found:
         """The kernel's derivatives in Phi and M = W0 W1, taken back to the four blocks; of all contexts unless some are given."""
         w0, w1, wq, wk = (np.asarray(params[name], dtype=float) for name in BLOCKS)
         query, key, scale = w0 @ wq, w0 @ wk, self.model.scale
-        loss, d_scores, d_logits = _slopes(scale * query @ key.T, w0 @ w1, contexts or self.contexts)
+        loss, d_scores, d_logits = context_slopes(scale * query @ key.T, w0 @ w1, contexts or self.contexts)
         d_query, d_key = scale * d_scores @ key, scale * d_scores.T @ query
         d_w0 = d_logits @ w1.T + d_query @ wq.T + d_key @ wk.T
         return loss, {"W0": d_w0, "W1": w0.T @ d_logits, "WQ": w0.T @ d_query, "WK": w0.T @ d_key}

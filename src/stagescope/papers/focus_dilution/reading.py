@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from stagescope.dynamics.record import Uniform
 from stagescope.errors import StagescopeError
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.papers.focus_dilution.evidence import Evidence
+from stagescope.papers.focus_dilution.head_model import HeadModel, normalised
 from stagescope.papers.focus_dilution.ladder import rung
 from stagescope.papers.focus_dilution.limits import LIMITS
-from stagescope.papers.focus_dilution.loss import TokenPairs, TokenPopulation, TokenSampled
+from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPairs, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.stages import EXACT, Draws, Stay, detect, first_move
@@ -39,6 +40,7 @@ class Refinement:
     pieces: float = 2.0  # a run is replayed while some stretch between frames should be cut into more pieces than this
     most_frames: int = 6000  # at most so many frames
     most_entries: float = 4e7  # and at most so many numbers of attention in all frames: a tenth of a second or more of reading
+    most_numbers: float = 2.0**27  # and of parameters: one gigabyte
 
 
 REFINEMENT = Refinement()
@@ -46,11 +48,19 @@ REFINEMENT = Refinement()
 
 @dataclass(frozen=True)
 class Samples:
-    """Other samples of a sampled run, for the spread of its events."""
+    """Other samples of a sampled run, for the spread of its events.
+
+    Narrow models make flows on other pairs (last token, next). Wide ones, and steps without flow time, make the same steps in
+    the head model [FDA:head], whose difference from the run is far smaller than that between samples.
+    """
 
     count: int = 8
     quantile: float = 2.36  # half-width of a 95 % interval in standard deviations: Student's t, count - 1 degrees of freedom
     rtol: float = 1e-6  # of their flows: spreads are per cents
+    columns: int = 4  # head columns: one for each direction of attention that opens in the cycles of four tokens
+    narrow: int = 16  # models with up to so many head columns are as fast as the head model
+    most: float = 1e8  # contexts in all steps of all samples, about ten seconds; beyond it samples are smaller
+    least: float = 1 / 16  # of the sample: spreads of smaller ones cannot be scaled to it by the root of their size
 
 
 SAMPLES = Samples()
@@ -61,18 +71,23 @@ def _refined(run: Run, replay: Callable[[np.ndarray], Run | None]) -> TokenCurve
 
     What batches move between two frames is noise, and more frames would not make it less.
     """
-    return read_refined(run, replay, token_curves, _pieces)
+    return read_refined(run, replay, token_curves, partial(_pieces, timed=run.clock == "t"))
 
 
-def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:
+def _pieces(position: np.ndarray, curves: TokenCurves, timed: bool = True) -> np.ndarray:
     """Into how many pieces to cut each stretch between frames, so that each is short and little moves in it.
 
-    A run that has as many frames as are read already is not cut: a replay takes as long as the run.
+    A run that has as many frames as are read already is not cut: a replay takes as long as the run. Steps without a flow time
+    move at a bounded speed, so their events are not spaced in log-time: a thousandth of the run is near enough.
     """
     length, last = np.diff(position), position[-1]
-    most = min(REFINEMENT.most_frames, REFINEMENT.most_entries / len(curves.pi) ** 2)
+    numbers = sum(block[0].size for block in curves.params.values())
+    most = min(REFINEMENT.most_frames, REFINEMENT.most_entries / len(curves.pi) ** 2, REFINEMENT.most_numbers / numbers)
     if len(position) >= most:
         return np.ones(len(length), int)
+    if not timed:
+        pieces = np.maximum(1.0, length / (REFINEMENT.longest * last))
+        return np.ceil(pieces * min(1.0, most / float(pieces.sum())) - 1e-9).astype(int)
     short = np.clip(REFINEMENT.next * position[1:], REFINEMENT.shortest * last, REFINEMENT.longest * last)
     noisy = getattr(curves.law, "batch", None) is not None
     pieces = np.maximum(1.0, length / short if noisy else np.maximum(curves.moves(), length / short))
@@ -92,26 +107,76 @@ class FocusDilutionReading(Reading):
     def stages(self) -> Stages:
         curves, run = self.curves, self.run
         tolerance = float(last_motion(run.spec).get("rtol", 0.0))
-        return detect(curves, tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws)
+        return detect(curves, tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws, sign=self.sign)
+
+    @property
+    def sign(self) -> float | None:
+        """Which way attention first moves: what it does where c does not predict it, None where c does.
+
+        Steps that divide by the history of each entry move attention without knowing the transition matrix [FDA:blind].
+        """
+        if not normalised(self.dynamics):
+            return None
+        moved = first_move(self.curves)
+        return 1.0 if moved is None or moved >= 0 else -1.0
 
     @cached_property
     def draws(self) -> Draws:
-        """How far other draws of the data would move the events: eight flows, about .4 s each, where a sample is drawn."""
+        """How far other draws of the data would move the events, from eight companion runs where a sample is drawn.
+
+        They take about .4 s each as flows of narrow models, and up to ten seconds together in the head model.
+        """
         law = self.curves.law
         if not isinstance(law, TokenSampled):
             return EXACT
         first = law.seed * SAMPLES.count % 2**62  # other samples for each run: one unlucky set would mislead all of them alike
         seeds = range(first, first + SAMPLES.count) if self.run.done else ()
-        found = [self.companion(self.on_other_pairs, seed) for seed in seeds]
+        other, share = self._other_sample
+        found = [] if share == 0 else [self.companion(other, seed) for seed in seeds]
         names = {name for events in found for name in events}
         times = {name: [when for events in found if (when := events.get(name)) is not None] for name in names}
-        spread = {name: SAMPLES.quantile * float(np.std(at, ddof=1)) for name, at in times.items() if len(at) > SAMPLES.count / 2}
+        scale = SAMPLES.quantile * share**0.5
+        spread = {name: scale * float(np.std(at, ddof=1)) for name, at in times.items() if len(at) > SAMPLES.count / 2}
         # Time over which steps remember earlier ones, three times 1/(1 - momentum) steps; 0 without memory.
         optimizer = last_motion(self.run.spec).get("optimizer", {})
         decay = float(optimizer.get("momentum", optimizer.get("b1", 0.0)))
         steps = float(self.run.step[-1]) if "step" in self.run.series else 0.0
         memory = 3 / (1 - decay) * float(self.run.time[-1]) / steps if decay and steps else 0.0
-        return Draws(law.batch is not None, memory, spread)
+        return Draws(law.batch is not None, memory, spread, self._companions_in_words if seeds else "")
+
+    @cached_property
+    def _other_sample(self) -> tuple[Callable[[int], dict[str, float | None]], float]:
+        """How a companion run on another sample is made, and the size of that sample as a share of this one; 0 for none."""
+        law, run = self.curves.law, self.run
+        assert isinstance(law, TokenSampled)
+        narrow = law.model.shapes["WQ"][1] <= SAMPLES.narrow
+        if narrow and (run.clock == "t" or forked(run) is not None):
+            return self.on_other_pairs, 1.0
+        steps = float(run.step[-1]) if "step" in run.series else 0.0
+        share = min(1.0, SAMPLES.most / max(1.0, SAMPLES.count * steps * len(law.contexts.mass)))
+        return self.on_other_sample, share if forked(run) is None and steps and share >= SAMPLES.least else 0.0
+
+    @property
+    def _companions_in_words(self) -> str:
+        other, share = self._other_sample
+        if share == 0:
+            return "but not of other samples, which would take longer than the run"
+        if other == self.on_other_pairs:
+            return "flows on other samples of pairs"
+        size = "" if share == 1 else f" of {share:.2g} of the size, scaled by its root"
+        return f"the same steps in the head model on {SAMPLES.count} other samples{size}"
+
+    def on_other_sample(self, seed: int) -> dict[str, float | None]:
+        """Events of the same steps from the same start in the head model, on other sequences."""
+        law, run, share = self.curves.law, self.run, self._other_sample[1]
+        assert isinstance(law, TokenSampled)
+        size = {"sequences": max(1, round(share * law.sequences)), "length": law.length, "start": law.start}
+        drawn = TokenSampled(model=law.model, process=law.process, seed=seed + SAMPLES.count, **size)  # never that of the run
+        head = HeadModel(law=drawn, columns=min(SAMPLES.columns, law.model.shapes["WQ"][1]))
+        start = head.start(run.at(0), normalised(self.dynamics))
+        made = evolve(head, start, self.dynamics, record=Uniform(frames=1000), progress=False)
+        curves = TokenCurves(made.time, {name: made.params[name] for name in made.params}, cast(TokenLoss, head))
+        return dict(detect(curves, tolerance=0.0, clock=run.clock, status=made.status, sign=self.sign).events)
 
     def on_other_pairs(self, seed: int) -> dict[str, float | None]:
         """Events of the same start on another draw of as many pairs: a flow, or the same motion where that is a fork

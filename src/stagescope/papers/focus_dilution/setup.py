@@ -65,10 +65,11 @@ def study_setup(options: FocusDilutionOptions, seed: int) -> Setup:
     scales = {name: options.init_scale if scale is None else scale for name, scale in own.items()}
     if not any(scales.values()):
         raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
+    faster = {"lr": options.lr + options.lr_per_eps * options.eps} if options.lr_per_eps else {}
     return Setup(
         what=_loss(options, model, chain, seed),
         params=model.init(seed, scales),
-        dynamics=make_dynamics(options),
+        dynamics=make_dynamics(options, **faster),
         until=options.until if options.optimizer == "flow" else None,
         record=Uniform(frames=options.frames),
         facts=facts,

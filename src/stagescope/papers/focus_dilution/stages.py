@@ -1,15 +1,24 @@
-"""The stages of focus and dilution [FD:stages]. Row I is the attention of query type I on the most frequent token.
+"""The stages of focus and dilution [FD:stages]. Row I is the attention of query type I on the most frequent token, of law pi.
 
-E_k, Q_k          the k-th singular value of W0 or of Phi passes .1: an embedding or attention direction opens
+E_k, Q_k          the k-th singular value of W0 or of Phi passes .1, or three times the largest at the start where that is more:
+                  an embedding or attention direction opens (`opening_levels`)
 onset             sv_1(WQ WK^T) last passes ten times its initial value before E2; weakly driven chains have an onset but no Q1
-focusI            row I is largest between E1 and E2 (smallest where attention first moves away), above the noise
-dilutionI         after its focus, row I has lost half of its gain; complete when it is back at its base
-refocusI          after E2: the top of a rise of row I by more than .03 and the noise
-redilutionI       after E2: the bottom of such a fall; the frequent token's own row can have one, it has none in the first cycle
+upI               row I passes pi + (1 - pi)/2, half of what it can gain: a total focus, which gradient flow does not reach
+focusI            row I is largest between E1 and E2 (smallest where attention first moves away), above the noise; a row that
+                  still rises at E2 is followed until it has lost half of its gain
+dilutionI         after its focus, row I has lost half of its gain
+returnI           after its focus, row I is back at its base pi
+refocusI          after E2 and the return: the top of a rise of row I by more than .03 and the noise
+redilutionI       the bottom of such a fall; the frequent token's own row can have one, it has none in the first cycle
 refocusI.2, ...   the second and later ones of a row
+selfK             token K gives itself more than half of its attention
+onKupI, onKfocusI, onKdilutionI, onKreturnI
+                  the same of the attention of row I on another token K, where it passes pi_K + (1 - pi_K)/2: a cycle on token K
+onKupI.2, ...     the second and later ones, each after a return of the row to pi_K
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,13 +38,41 @@ from stagescope.params import Params
 
 @dataclass(frozen=True)
 class RowCycle:
-    """Focus and dilution of one query row in the first cycle; times are None where not reached."""
+    """Focus and dilution of one query row in the first cycle; times are None where not reached.
+
+    `half` is when half of the gain is lost, `complete` when the row is back at its base, `up` when its focus became total.
+    """
 
     row: int
     gain: float
     focus: float | None
     half: float | None
     complete: float | None
+    up: float | None = None
+
+
+@dataclass(frozen=True)
+class TokenCycle:
+    """A total focus of one row on one token, and its end; `turn` counts those of this row and token from 1.
+
+    `peak` is the time at which the row gives the token most, `height`; then it has lost half of its gain (`down`), gives it less
+    than half of its attention (`half`), and is back at the frequency of the token (`back`). None where not reached.
+    """
+
+    row: int
+    token: int
+    turn: int
+    up: float
+    peak: float | None
+    height: float
+    down: float | None
+    half: float | None
+    back: float | None
+
+    @property
+    def end(self) -> float | None:
+        """When the row looks on_others."""
+        return self.half if self.half is not None else self.back
 
 
 @dataclass(frozen=True)
@@ -57,53 +94,114 @@ class Stay:
         return self.stop is not None and self.stop - self.start < BRIEF * self.stop
 
 
-def row_cycles(curves: TokenCurves, window: tuple[float, float], least: float, noisy: bool = False) -> list[RowCycle]:
+def row_cycles(
+    curves: TokenCurves, window: tuple[float, float], least: float, noisy: bool = False, sign: float | None = None
+) -> list[RowCycle]:
     """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token.
 
-    A focus is a maximum inside the window (E1, E2) by more than `least`; a row that has not turned by then has none. Where
-    steps see batches, it must also stand above the noise between records.
+    A focus is a maximum inside the window (E1, E2) by more than `least`; a row that still rises at E2 is followed until it has
+    lost half of its gain. Where steps see batches, a focus must also stand above the noise between records. `sign` is that of
+    c unless it is given: 1 where attention moves towards the frequent token.
     """
     time, attention, base = curves.time, curves.on_frequent, float(curves.pi[curves.frequent])
-    inside = np.flatnonzero((time >= window[0]) & (time <= window[1]))
+    sign, level = curves.sign if sign is None else sign, total_level(base)
+    since = np.flatnonzero(time >= window[0])
     found = []
     for row in range(attention.shape[1]):
         if row == curves.frequent:
             continue
-        moved = curves.sign * (attention[:, row] - base)
-        last = _first_fall(time, moved, inside) if noisy else len(inside)
-        top = int(inside[np.argmax(moved[inside[:last]])]) if inside.size else 0
+        moved = sign * (attention[:, row] - base)
+        inside = since[time[since] <= window[1]]
+        inside = inside[: _first_fall(time, moved, inside, least, noisy)] if noisy else inside
+        top = int(inside[np.argmax(moved[inside])]) if inside.size else 0
+        if inside.size and top == inside[-1]:  # the second direction opens while the row still rises
+            inside = since[: _first_fall(time, moved, since, least, noisy)]
+            top = int(inside[np.argmax(moved[inside])])
         gain = float(moved[top]) if inside.size else 0.0
         floor = max(least, LIMITS.records * float(flutter(time, attention[:, row])[top])) if noisy else least
         turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > floor
         refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2]) if turned else None
+        up = first_crossing(time, attention[:, row], level, rising=True, after=window[0]) if sign > 0 and inside.size else None
         if refined is None:
-            found.append(RowCycle(row, gain, None, None, None))
+            found.append(RowCycle(row, gain, None, None, None, up))
             continue
         half, back = (first_crossing(time, moved, level, rising=False, after=refined[0]) for level in (gain / 2, 0.0))
-        found.append(RowCycle(row, gain, refined[0], half, back))
+        found.append(RowCycle(row, gain, refined[0], half, back, up if up is not None and up <= refined[0] else None))
     return found
 
 
-def _first_fall(time: np.ndarray, moved: np.ndarray, inside: np.ndarray) -> int:
-    """How many of the records lie before a gain above the noise is first lost by half: noise may later exceed it again."""
-    floor = np.maximum(LIMITS.gain, LIMITS.records * flutter(time, moved))[inside]
+def _first_fall(time: np.ndarray, moved: np.ndarray, inside: np.ndarray, least: float, noisy: bool) -> int:
+    """How many of the records lie before a gain is first lost by half: it may later be exceeded again.
+
+    The gain must be above `least`, and above the noise between records where steps see batches.
+    """
+    floor = np.maximum(least, LIMITS.records * flutter(time, moved))[inside] if noisy else least
     most = np.maximum.accumulate(np.where(moved[inside] > floor, moved[inside], 0.0))
     fallen = np.flatnonzero((most > 0) & (moved[inside] < most / 2))
     return int(fallen[0]) if fallen.size else len(inside)
 
 
+def total_level(base: float) -> float:
+    """The attention from which a focus is total: half of what a row can gain above the frequency of the token."""
+    return base + LIMITS.total * (1 - base)
+
+
+def token_cycles(curves: TokenCurves) -> list[TokenCycle]:
+    """Every total focus of a row on another token, by the time at which it begins.
+
+    With more tokens than are kept in matrices, of the most frequent token alone.
+    """
+    found = []
+    for token, base in enumerate(curves.pi.tolist()):
+        attention = curves.on_token(token)
+        rows = () if attention is None else range(attention.shape[1])
+        for row in rows:
+            if attention is not None and row != token:
+                found += _cycles_on(curves.time, attention[:, row], base, row, token)
+    return sorted(found, key=lambda cycle: cycle.up)
+
+
+def _cycles_on(time: np.ndarray, curve: np.ndarray, base: float, row: int, token: int) -> Iterator[TokenCycle]:
+    """The total focuses of one row on one token, each after a return to the frequency of the token."""
+    since, turn = float(time[0]), 1
+    while since is not None and (up := first_crossing(time, curve, total_level(base), rising=True, after=since)) is not None:
+        gain = curve[(here := np.flatnonzero(time >= up))] - base
+        fallen = np.flatnonzero(gain < np.maximum.accumulate(gain) / 2)
+        top = int(here[np.argmax(gain[: fallen[0] if fallen.size else len(gain)])])
+        near = slice(max(top - 1, 0), top + 2)
+        when, height = peak(time[near], curve[near]) or (None, float(curve[top]))
+        after = up if when is None else when
+        levels = base + (height - base) / 2, LIMITS.total, base
+        down, half, back = (first_crossing(time, curve, level, rising=False, after=after) for level in levels)
+        yield TokenCycle(row, token, turn, up, when, height, down, half, back)
+        since, turn = back, turn + 1
+
+
 def row_turns(
-    curves: TokenCurves, attention: np.ndarray, first: float | None, second: float | None, sign: float, noisy: bool = False
+    curves: TokenCurves,
+    attention: np.ndarray,
+    first: float | None,
+    second: float | None,
+    sign: float,
+    noisy: bool = False,
+    rows: Sequence[RowCycle] = (),
 ) -> Iterator[tuple[int, Turn]]:
     """Rises and falls of every row after E2 (`second`), by row; where steps see batches, those of its local mean.
 
-    A return that began before E2 belongs to the first cycle, except in the frequent token's own row, which has none in it.
+    A return that began before E2 belongs to the first cycle, except in the frequent token's own row, which has none in it. So
+    does all up to the return of one of `rows` that has its focus only after E2.
     """
     if first is None or second is None:
         return
     time = curves.time
-    since = max(0, int(np.searchsorted(time, first)) - 1)
+    since, opened = max(0, int(np.searchsorted(time, first)) - 1), second
+    late = {cycle.row: cycle for cycle in rows if cycle.focus is not None and cycle.focus > opened}
     for row in range(attention.shape[1]):
+        second = opened
+        if row in late:
+            if (returned := late[row].complete) is None:
+                continue
+            second = returned
         curve, error = averaged(time, attention[:, row]) if noisy else (attention[:, row], None)
         kept = np.arange(len(time)) >= since if error is None else time >= max(time[since], second)
         if not kept.any():
@@ -130,7 +228,7 @@ def row_turns(
 Times = Mapping[str, float | None]
 Turns = Mapping[str, tuple[int, Turn]]
 """Turns of rows after E2 by the name of their event, each with its row."""
-FIRST_CYCLE = ("focus", "dilution")
+FIRST_CYCLE = ("up", "focus", "dilution", "return")
 
 
 @dataclass(frozen=True)
@@ -141,17 +239,19 @@ class Draws:
         batches: each step sees a batch, so the curves themselves are noisy.
         apart: records nearer than this in time see steps that remember each other.
         sample: 95 % half-widths by event, from runs on other samples of the same size; empty where nothing is drawn.
+        companions: what these runs are, in words.
     """
 
     batches: bool = False
     apart: float = 0.0
     sample: Mapping[str, float] = field(default_factory=dict)
+    companions: str = ""
 
     @property
     def how(self) -> str:
         parts = ["the spacing of records"]
         parts += ["the noise of batches in this run"] if self.batches else []
-        parts += ["flows on other samples of pairs"] if self.sample else []
+        parts += [self.companions] if self.companions else []
         return "interval from " + " and ".join(parts)
 
 
@@ -171,14 +271,14 @@ def _estimates(
         # 95 % half-widths of the openings from the noise of batches, added along the openings.
         since, total = 0.0, 0.0
         for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
-            late = delay(curves.time, _logs(curves, name), math.log(LIMITS.level), when, since=since, apart=draws.apart)
+            late = delay(curves.time, _logs(curves, name), math.log(curves.levels[name]), when, since=since, apart=draws.apart)
             total = math.hypot(total, late)
             chain[name], since = total, when
-        own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws)}
+        own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws), **_passing_errors(curves, times)}
     found = {}
     for name, when in times.items():
         if name in begun:
-            found[name] = Event.missing("at the start", f"above {LIMITS.level} at the start")
+            found[name] = Event.missing("at the start", _at_start(name, curves))
         elif when is None:
             found[name] = Event.missing(how=draws.how)
         else:
@@ -190,6 +290,10 @@ def _estimates(
             low, high = around(curves.time, when)
             found[name] = Event(when, max(0.0, min(low, when - half)), max(high, when + half), how=draws.how)
     return found
+
+
+def _at_start(name: str, curves: TokenCurves) -> str:
+    return f"above {curves.levels[name]:.3g} at the start" if _opening(name) else "attention was there at the start"
 
 
 def _opening(name: str) -> bool:
@@ -210,7 +314,7 @@ def _hovering(curves: TokenCurves, times: Times) -> dict[str, float]:
         if when is None or not _opening(name):
             continue
         logs = _logs(curves, name)
-        noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(LIMITS.level)
+        noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(curves.levels[name])
         early, late = (first_crossing(curves.time, logs + sign * noise, level, rising=True) for sign in (1, -1))
         found[name] = max(when - (when if early is None else early), (when if late is None else late) - when)
     return found
@@ -247,6 +351,30 @@ def _own_errors(curves: TokenCurves, times: Times, rows: Sequence[RowCycle], nam
     return found
 
 
+def _passing_errors(curves: TokenCurves, times: Times) -> dict[str, float]:
+    """95 % half-widths of the times at which a row of attention passes a level or turns, from noise between records."""
+    found = {}
+    for name, when in times.items():
+        kind, row, token = _row_event(name, curves.frequent)
+        values = curves.on_self if kind == "self" else curves.on_token(token) if kind else None
+        if when is None or values is None or (kind in ("focus", "dilution") and token == curves.frequent):
+            continue
+        curve = values[:, row]
+        slope = abs(float(np.interp(when, curves.time, np.gradient(curve, curves.time))))
+        noise = TWO_SIDED * float(np.interp(when, curves.time, flutter(curves.time, curve)))
+        found[name] = min(noise / max(slope, np.finfo(float).tiny), float(curves.time[-1])) if noise else 0.0
+    return found
+
+
+def _row_event(name: str, frequent: int) -> tuple[str, int, int]:
+    """Kind, row and token of the event of a row, such as on1up2.2; "" for every other event."""
+    matched = re.fullmatch(r"(?:on(\d+))?(up|focus|dilution|return|self)(\d+)(?:\.\d+)?", name)
+    if matched is None:
+        return "", 0, 0
+    token, kind, row = matched.groups()
+    return kind, int(row), frequent if token is None else int(token)
+
+
 def _walk(time: np.ndarray, logs: np.ndarray, when: float, since: float, apart: float) -> float:
     """The 95 % half-width of the time at which a growing quantity has the value that it has at `when`."""
     return delay(time, logs, float(np.interp(when, time, logs)), when, since=since, apart=apart)
@@ -256,19 +384,32 @@ def _walk(time: np.ndarray, logs: np.ndarray, when: float, since: float, apart: 
 
 
 def _missing_notes(
-    curves: TokenCurves, rows: Sequence[RowCycle], named: Turns, least: float, second: float | None, by: str
+    curves: TokenCurves,
+    rows: Sequence[RowCycle],
+    named: Turns,
+    cycles: Mapping[str, TokenCycle],
+    least: float,
+    second: float | None,
+    by: str,
 ) -> dict[str, str]:
     """A note for every event, for the case that it is missing."""
     notes = {"onset": f"attention never grew tenfold {by if second is None else 'before the second embedding direction opened'}"}
     for name, values in by_event(curves.embedding_values, curves.score_values).items():
-        notes[name] = f"its singular value reached {values.max():.2e} {by}, below {LIMITS.level}"
+        notes[name] = f"its singular value reached {values.max():.2e} {by}, below {curves.levels[name]:.3g}"
+    total = total_level(float(curves.pi[curves.frequent]))
     for cycle in rows:
-        name = str(cycle.row)
+        name, most = str(cycle.row), float(curves.on_frequent[:, cycle.row].max())
         no_focus = f"no focus: the gain {cycle.gain:.2e} of row {name} is not above {least:g} and the noise"
         if cycle.gain > least:
-            no_focus = f"row {name} was still moving {by if second is None else 'when the second embedding direction opened'}"
+            no_focus = f"row {name} was still moving {by}"
         lasting = f"row {name} kept more than half of its gain {cycle.gain:.3f} {by}"
         notes |= {f"focus{name}": no_focus, f"dilution{name}": no_focus if cycle.focus is None else lasting}
+        notes[f"return{name}"] = no_focus if cycle.focus is None else f"row {name} is not back at its base {by}"
+        notes[f"up{name}"] = f"no total focus: row {name} reached {most:.3f} {by}, not {total:.3f} in its first cycle"
+    for row, most in enumerate(curves.on_self.max(axis=0).tolist()):
+        notes[f"self{row}"] = f"token {row} gave itself {most:.3f} at most {by}"
+    for name, cycle in cycles.items():
+        notes[name] = f"row {cycle.row} gave token {cycle.token} {cycle.height:.3f} and has not come to this {by}"
     no_turn = f"no such turn by more than {LIMITS.turn} after E2 {by}"
     why = "no second embedding direction opened" if second is None else no_turn
     notes |= {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
@@ -286,20 +427,22 @@ def stages_of(
     ladder: Sequence[Stay],
     rows: Sequence[RowCycle],
     later: Sequence[tuple[int, Turn]],
+    cycles: Sequence[TokenCycle] = (),
+    sign: float | None = None,
 ) -> tuple[Stage, ...]:
     """Condensation, focus, dilution, of the run and of each row; then lifting, one cycle for every further direction, turns.
 
-    The stages of the run come first, those of rows after them; each has the row as its track.
+    The stages of the run come first, then total focuses, with the token as their track, then those of rows, with the row.
     """
     opened = events["Q1"] if events["Q1"] is not None else events["onset"]
     found = [_condensation(curves, events["E1"], opened)]
     if opened is None:
         return tuple(found)
-    found += _first_cycle(curves, events, rows, opened)
-    after = [*_openings(events, ladder), *(_turned(row, turn) for row, turn in later)]
+    found += _first_cycle(curves, events, rows, opened, curves.sign if sign is None else sign)
+    after = [*_openings(events, ladder), *_total_focuses(cycles), *(_turned(row, turn) for row, turn in later)]
     after.sort(key=lambda stage: stage.start)
-    whole = [stage for stage in found + after if stage.stop is None or stage.stop > stage.start]
-    return tuple(sorted(whole, key=lambda stage: stage.track))
+    lasting = [stage for stage in found + after if stage.stop is None or stage.stop > stage.start]
+    return tuple(sorted(lasting, key=lambda stage: (stage.track.startswith("row"), stage.track)))
 
 
 def _condensation(curves: TokenCurves, first: float | None, opened: float | None) -> Stage:
@@ -327,9 +470,9 @@ def _midway(curves: TokenCurves, first: float, opened: float | None) -> float:
     return (first + max(first, end)) / 2
 
 
-def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float) -> list[Stage]:
+def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float, sign: float) -> list[Stage]:
     """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
-    sign, name = curves.sign, "focus" if curves.sign > 0 else "defocus"
+    name = "focus" if sign > 0 else "defocus"
     focused = [cycle for cycle in rows if cycle.focus is not None]
     gains = {str(cycle.row): sign * cycle.gain for cycle in focused}
     others = [cycle.row for cycle in rows if cycle.focus is None]
@@ -384,12 +527,18 @@ def _diluted(curves: TokenCurves, events: Times, focused: Sequence[RowCycle], op
     rows = [cycle.row for cycle in lost]
     if len(inside) < 2:
         return sentence, facts
-    dips = [_nearest(curves.params["W0"][inside, row]) / max(float(curves.norms[midway, row]), 1e-300) for row in rows]
+    # Of the length on the plateau of stage I, or at the focus where rows grow until then, as they do under Adam.
+    norms = [(curves.norms[midway, c.row], np.interp(c.focus or 0.0, time, curves.norms[:, c.row])) for c in lost]
+    lengths, before = (
+        [float(max(pair)) for pair in norms],
+        "stage I" if all(one >= other for one, other in norms) else "their focus",
+    )
+    dips = [_nearest(curves.params["W0"][inside, c.row]) / max(n, 1e-300) for c, n in zip(lost, lengths, strict=True)]
     flat = (curves.probe_entropy[inside][:, rows].max(axis=0) / np.log(len(curves.pi))).tolist()
     names = [str(row) for row in rows]
     facts |= {"norm_dips": dict(zip(names, dips, strict=True)), "probe_entropies": dict(zip(names, flat, strict=True))}
     dipped, returned = (_listed([f"{value:.3f}" for value in values]) for values in (dips, flat))
-    return f"{sentence}; smallest norms {dipped} of stage I, largest entropies of softmax(Phi) {returned} log d", facts
+    return f"{sentence}; smallest norms {dipped} of {before}, largest entropies of softmax(Phi) {returned} log d", facts
 
 
 def _nearest(path: np.ndarray) -> float:
@@ -417,6 +566,33 @@ def _openings(events: Times, ladder: Sequence[Stay]) -> list[Stage]:
     return found
 
 
+def _total_focuses(cycles: Sequence[TokenCycle]) -> Iterator[Stage]:
+    """One stage for each cycle on a token: from where the first row focuses on it totally to where the last one looks elsewhere.
+
+    Rows of one token are in one cycle where their focuses overlap in time.
+    """
+    groups: list[list[TokenCycle]] = []
+    for cycle in cycles:
+        of_token = (group for group in reversed(groups) if group[0].token == cycle.token)
+        latest = next(of_token, None)
+        if latest is None or all(other.end is not None and other.end < cycle.up for other in latest):
+            groups.append([cycle])
+        else:
+            latest.append(cycle)
+    for rows in groups:
+        rows.sort(key=lambda cycle: cycle.row)
+        token, names, ends = rows[0].token, [str(cycle.row) for cycle in rows], [cycle.end for cycle in rows]
+        facts: dict[str, Any] = {"token": token, "rows": [cycle.row for cycle in rows]}
+        kinds = ("up", "peak", "height", "down", "half", "back")
+        facts |= {kind: dict(zip(names, (getattr(cycle, kind) for cycle in rows), strict=True)) for kind in kinds}
+        tops = _listed([f"{cycle.height:.3f}" + ("" if cycle.peak is None else f" at {cycle.peak:.4g}") for cycle in rows])
+        halves = _listed(["not yet" if cycle.half is None else f"{cycle.half:.4g}" for cycle in rows])
+        what = f"cycle on token {token}: row{'s' if len(rows) > 1 else ''} {_listed(names)}"
+        sentence = f"{what}; most attention {tops}; less than half of it from {halves}"
+        stop = None if None in ends else max(end or 0.0 for end in ends)
+        yield Stage("total focus", min(cycle.up for cycle in rows), stop, sentence, f"token {token}", facts)
+
+
 def _turned(row: int, turn: Turn) -> Stage:
     name, still = "refocus" if turn.rising else "redilution", ", not turned yet" if turn.stop is None else ""
     facts = {"row": row, "before": turn.before, "after": turn.after, "turned": turn.stop is not None}
@@ -442,19 +618,32 @@ def open_directions(loss: TokenLoss, params: Params) -> tuple[int, int]:
     return r, rq
 
 
-def opening_times(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> dict[str, float | None]:
-    """E1, E2, ..., Q1, Q2, ...: when the k-th singular value of W0 or of Phi passes .1, by name."""
-    return {name: passes(time, values[:, None])[0] for name, values in by_event(embedding_values, score_values).items()}
+def opening_times(
+    time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray, levels: Mapping[str, float] | None = None
+) -> dict[str, float | None]:
+    """E1, E2, ..., Q1, Q2, ...: when the k-th singular value of W0 or of Phi passes its level, .1 unless given, by name."""
+    values = by_event(embedding_values, score_values)
+    return {name: passes(time, column[:, None], (levels or {}).get(name, LIMITS.level))[0] for name, column in values.items()}
 
 
-def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> tuple[Stay, ...]:
-    """The ladder (r, rq): r = #{sv_k(W0) > .1}, rq = #{sv_k(Phi) > .1} over time [FD:stages].
+def openings_of(curves: TokenCurves) -> dict[str, float | None]:
+    """The openings of a run, at levels relative to its start."""
+    return opening_times(curves.time, curves.embedding_values, curves.score_values, curves.levels)
+
+
+def stays(
+    time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray, levels: Mapping[str, float] | None = None
+) -> tuple[Stay, ...]:
+    """The ladder (r, rq): how many singular values of W0 and of Phi are above their level, .1 unless given [FD:stages].
 
     A change is where the logarithm of a singular value crosses the level, so changes are the events E_k and Q_k. A brief stay
     between two stays at one label is flicker and left out. Brief is relative to the time passed, not to frames.
     """
-    changes = sorted([*_changes(time, embedding_values, "r"), *_changes(time, score_values, "rq")])
-    count = {"r": int(np.sum(embedding_values[0] > LIMITS.level)), "rq": int(np.sum(score_values[0] > LIMITS.level))}
+    values = by_event(embedding_values, score_values)
+    heights = {name: np.log(np.maximum(x, 1e-300) / (levels or {}).get(name, LIMITS.level)) for name, x in values.items()}
+    changes = sorted(change for name, height in heights.items() for change in _changes(time, height, _COUNTS[name[0]]))
+    count = {kind: sum(height[0] > 0 for name, height in heights.items() if _COUNTS[name[0]] == kind) for kind in ("r", "rq")}
+    count = {kind: int(number) for kind, number in count.items()}
     found, since = [], float(time[0])
     for when, step, kind in changes:
         found.append(Stay(**count, start=since, stop=when))
@@ -463,11 +652,13 @@ def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarr
     return _joined([*found, Stay(**count, start=since, stop=None)])
 
 
-def _changes(time: np.ndarray, values: np.ndarray, kind: str) -> list[tuple[float, int, str]]:
-    """Every crossing of the level, upwards (+1) or downwards (-1)."""
-    height = np.log(np.maximum(values, 1e-300) / LIMITS.level)
-    frames, columns = np.nonzero((height[:-1] > 0) != (height[1:] > 0))
-    before, after = height[frames, columns], height[frames + 1, columns]
+_COUNTS = {"E": "r", "Q": "rq"}
+
+
+def _changes(time: np.ndarray, height: np.ndarray, kind: str) -> list[tuple[float, int, str]]:
+    """Every crossing of zero, upwards (+1) or downwards (-1)."""
+    frames = np.flatnonzero((height[:-1] > 0) != (height[1:] > 0))
+    before, after = height[frames], height[frames + 1]
     when = time[frames] + before / (before - after) * (time[frames + 1] - time[frames])
     return [(float(t), 1 if up else -1, kind) for t, up in zip(when, after > 0, strict=True)]
 
@@ -484,35 +675,54 @@ def _joined(found: list[Stay]) -> tuple[Stay, ...]:
         found[i - 1 : i + 2] = [replace(found[i - 1], stop=found[i + 1].stop)]
 
 
-def detect(curves: TokenCurves, *, tolerance: float, clock: str, status: str, draws: Draws = EXACT) -> Stages:
+def detect(
+    curves: TokenCurves, *, tolerance: float, clock: str, status: str, draws: Draws = EXACT, sign: float | None = None
+) -> Stages:
     """Stages of a run; `tolerance` is the relative error of the solver.
 
-    `draws` says how far other draws of the data would move its events.
+    `draws` says how far other draws of the data would move its events; `sign` whether attention first moves towards the
+    frequent token (1) or away (-1), by default as c predicts for the flow.
     """
     time, end = curves.time, float(curves.time[-1])
-    times = opening_times(time, curves.embedding_values, curves.score_values)
+    sign = curves.sign if sign is None else sign
+    times = openings_of(curves)
     first, second = times["E1"], times.get("E2")
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
     least = max(LIMITS.gain, LIMITS.solver_errors * tolerance)
-    window = (np.inf if first is None else first, end if second is None else second)
-    rows = row_cycles(curves, window, least, draws.batches)
+    # From a large start attention may open before embeddings have grown threefold.
+    window = (min((at for at in (first, times["Q1"]) if at is not None), default=np.inf), end if second is None else second)
+    rows = row_cycles(curves, window, least, draws.batches, sign)
     for cycle in rows:
-        times[f"focus{cycle.row}"], times[f"dilution{cycle.row}"] = cycle.focus, cycle.half
+        own = zip(FIRST_CYCLE, (cycle.up, cycle.focus, cycle.half, cycle.complete), strict=True)
+        times |= {f"{kind}{cycle.row}": when for kind, when in own}
     lifted = None if "E2" in begun else second  # a start with two open directions has no first cycle to repeat
-    later, named = list(row_turns(curves, curves.on_frequent, first, lifted, curves.sign, draws.batches)), {}
+    later, named = list(row_turns(curves, curves.on_frequent, first, lifted, sign, draws.batches, rows)), {}
     for row, turn in later:  # a row may have more than one: refocusI, refocusI.2 and so on
         stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
         before = sum(name.partition(".")[0] == stem for name in named)
         named[stem if before == 0 else f"{stem}.{before + 1}"] = (row, turn)
     times |= {f"{kind}{row}": None for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
     times |= {name: turn.stop for name, (_, turn) in named.items()}
+    times |= {f"self{row}": first_crossing(time, x, LIMITS.total, rising=True) for row, x in enumerate(curves.on_self.T)}
+    cycles = token_cycles(curves)
+    on_others = {name: (cycle, when) for cycle in cycles if cycle.token != curves.frequent for name, when in _events_of(cycle)}
+    times |= {name: when for name, (_, when) in on_others.items()}
+    begun |= {name for name, when in times.items() if when == time[0]}
     found = _estimates(curves, times, begun, rows, named, draws)
-    notes = _missing_notes(curves, rows, named, least, lifted, f"by {clock}={end:.4g}")
+    by_name = {name: cycle for name, (cycle, _) in on_others.items()}
+    notes = _missing_notes(curves, rows, named, by_name, least, lifted, f"by {clock}={end:.4g}")
     missing = {name: notes[name] if at.state == "not reached" else at.how for name, at in found.items() if at.time is None}
-    ladder = stays(time, curves.embedding_values, curves.score_values)
+    ladder = stays(time, curves.embedding_values, curves.score_values, curves.levels)
     events = {name: at.time for name, at in found.items()}
-    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later), missing)
+    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later, cycles, sign), missing)
+
+
+def _events_of(cycle: TokenCycle) -> Iterator[tuple[str, float | None]]:
+    """The events of a cycle on a token that is not the most frequent one."""
+    turn = "" if cycle.turn == 1 else f".{cycle.turn}"
+    for kind, when in {"up": cycle.up, "focus": cycle.peak, "dilution": cycle.down, "return": cycle.back}.items():
+        yield f"on{cycle.token}{kind}{cycle.row}{turn}", when
 
 
 def first_move(curves: TokenCurves) -> float | None:
@@ -522,7 +732,7 @@ def first_move(curves: TokenCurves) -> float | None:
     stage I until E2 or the end. There d(uq.uk)/dt has the sign of c whatever the start was [FD:attention-rate], so a run that
     ends long before attention opens shows it too. None where there is no such plateau.
     """
-    time, times = curves.time, opening_times(curves.time, curves.embedding_values, curves.score_values)
+    time, times = curves.time, openings_of(curves)
     first, second = times["E1"], times.get("E2")
     if first is None:
         return None

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from stagescope.claims.reference import Reference, Tag
 from stagescope.errors import InputError
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import focus_dilution as parts
 from stagescope.papers import motion
+from stagescope.papers.focus_dilution.tags import REFERENCE, TAGS
 from stagescope.papers.focus_dilution.text import study as text_study
 from stagescope.papers.paper import Cost, Kind, Paper
 from stagescope.papers.playable import Playable, Slider
@@ -46,11 +46,19 @@ class FocusDilutionOptions(Options):
     start: Literal["stationary", "uniform"] = Field("stationary", description="law of a finite context's first token")
     sequences: int = Field(8192, ge=1, description="contexts drawn, once (--form sampled)")
     batch: int | None = Field(None, ge=1, description="contexts a step sees, drawn anew; default: 128 for sgd, else all")
-    optimizer: Literal["flow", "gd", "heavy-ball", "sgd", "adam"] = Field("flow", description="gradient flow, or steps")
+    optimizer: Literal["flow", "gd", "heavy-ball", "sgd", "adam", "rmsprop", "sign"] = Field(
+        "flow", description="gradient flow, or steps; rmsprop and sign are adam with --beta1 0, and without any memory or eps"
+    )
     until: motion.Until = 800.0
     steps: motion.Steps = 8000
     lr: motion.StepSize = 0.1
     momentum: motion.Momentum = 0.9
+    eps: motion.Eps = 1e-8
+    beta1: motion.Beta1 = 0.9
+    beta2: motion.Beta2 = 0.999
+    lr_per_eps: float = Field(
+        0.0, ge=0, description="step size added for each unit of --eps: with it adam goes over into gradient descent as eps grows"
+    )
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
     record: Literal["uniform"] = Field("uniform", description="spacing of the recorded frames")
@@ -66,14 +74,34 @@ class FocusDilutionOptions(Options):
         return tuple(value if place in elements else value * share for place, value in enumerate(listed))
 
 
+_MODEL = {"persistence": 0.8, "scale": 1.0, "width": 256, "init_scale": 1 / 256}
+_CHAIN = {"pi": (0.75, 0.19, 0.05, 0.01), **_MODEL}
+_ADAM = {
+    "form": "sampled",
+    "sequences": 100_000,
+    "length": 19,
+    "start": "uniform",
+    "optimizer": "adam",
+    "lr": 1.5e-4,
+    "steps": 3000,
+}
 PRESETS: dict[str, dict[str, Any]] = {
     "ref": {},
-    "paper": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 6000.0},
+    "published": {**_CHAIN, **_ADAM},
+    "published-halving": {"pi": (8 / 15, 4 / 15, 2 / 15, 1 / 15), **_MODEL, **_ADAM},
+    "published-flow": {**_CHAIN, "until": 1500.0},
+    "flow-skewed": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 6000.0},
     "near-symmetric": {"pi": (0.4, 0.22, 0.2, 0.18), "persistence": 0.6, "until": 3000.0},
     "zipf": {"pi": (0.4081, 0.2041, 0.1361, 0.102, 0.0816, 0.0681), "persistence": 0.5, "until": 1500.0},
     "delta": {"pi0": 0.55, "tokens": 4, "delta": 0.02, "persistence": 0.6, "until": 1500.0},
     "stall": {"pi0": 0.4, "tokens": 4, "delta": 0.0, "persistence": 0.3, "until": 4000.0},
     "sampled": {"form": "sampled", "sequences": 8192, "length": 256, "optimizer": "gd", "lr": 0.1, "steps": 3000},
+}
+PRESET_NOTES = {
+    "published": "the experiment of section 4 and appendix E; ours: 3000 steps of all sequences, Adam's default betas and eps",
+    "published-halving": "the same with the law of appendix E.1, pi_k ~ 2^-k, which differs from that of section 4.1",
+    "published-flow": "the same chain and start by gradient flow on infinitely long contexts, of which the theorems speak",
+    "flow-skewed": "ours: the published pi with persistence .5, width 8 and scale 1/sqrt(8), by flow from 1e-3",
 }
 FAMILY = ("pi0", "tokens", "delta", "shape")
 
@@ -81,6 +109,8 @@ FAMILY = ("pi0", "tokens", "delta", "shape")
 def check_use(options: FocusDilutionOptions) -> None:
     """Refuse what would have no effect, and combinations that mean nothing."""
     motion.refuse_unused_motion(options, options.optimizer)
+    if options.optimizer not in ("adam", "rmsprop"):
+        refuse_unused(options, ("lr_per_eps",), f"{options.optimizer} has no eps; choose --optimizer adam")
     if options.transition is not None:
         refuse_unused(options, ("pi", "persistence", *FAMILY), "the chain comes from --transition")
     elif options.pi0 is not None:
@@ -133,6 +163,7 @@ _READING = {
     "explain": lambda reading: parts.explain_run(reading),
     "path": lambda loss, start, until, seen: parts.token_path(loss, start, until, seen),
     "flow": lambda: parts.TOKEN_FLOW,
+    "descent": lambda loss, start, descent: parts.head_prediction(loss, start, descent),
     "rung": lambda family, label, value: parts.token_rung(family, label, value),
 }
 STUDY = Study(
@@ -141,6 +172,7 @@ STUDY = Study(
     title="Focus and dilution: embeddings condense, attention focuses on the frequent token, then dilutes",
     options=FocusDilutionOptions,
     presets=PRESETS,
+    preset_notes=PRESET_NOTES,
     setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(
@@ -150,7 +182,7 @@ STUDY = Study(
     tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
     figures=lambda: reproduction("focus_dilution").FIGURES | text_study.parts.FIGURES,
     distances=lambda progress, quick: reproduction("focus_dilution").distances(progress, quick),
-    ledger=("ref", "paper", "near-symmetric", "zipf", "delta", "stall"),
+    ledger=("ref", "flow-skewed", "near-symmetric", "zipf", "delta", "stall"),
     numbers=lambda run: parts.run_numbers(run),
     sweeps={
         "focus-defocus": NamedSweep(
@@ -175,7 +207,26 @@ STUDY = Study(
             measures=("events", "verdicts", "numbers"),
             color="FD:linear-condensed",
         ),
+        "adam-to-flow": NamedSweep(
+            "from the experiment to the theorem: focus of the published chain by eps of Adam and by the start, with 64 neurons",
+            preset=None,
+            options={
+                "pi": (0.75, 0.19, 0.05, 0.01),
+                "persistence": 0.8,
+                "scale": 1.0,
+                "width": 64,
+                "optimizer": "adam",
+                "lr": 1.5e-4 * (256 / 64) ** (2 / 3),
+                "lr_per_eps": 0.05,
+                "steps": 3000,
+                "frames": 500,
+            },
+            grid={"eps": "1e-10:1:11:log", "init_scale": "1.25e-4:3.2e-2:9:log"},
+            measures=("focus",),
+            color="focus.least",
+        ),
     },
+    measures={"focus": lambda run: parts.focus_measure(run)},
     boundaries={
         "stall": Boundary(
             "lambda_c: above it the symmetric (1,1) of equal rare tokens is unstable",
@@ -186,70 +237,6 @@ STUDY = Study(
     tour={"ref": "Gradient flow of one attention layer on a chain of four tokens."},
     play=PLAY,
 )
-REFERENCE = Reference(
-    key="chen2026focus",
-    title="Focus and Dilution: The Multi-stage Learning Process of Attention",
-    authors="Chen, Lin, Xu, Luo",
-    year=2026,
-    venue="ICML (spotlight)",
-    arxiv="2605.01199",
-)
-TAGS = {
-    "FD:lazy-chain": Tag("data", "P = lam I + (1 - lam) 1 pi^T"),
-    "FD:asymmetry": Tag("data", "pi_i = (1 - pi_0)/(d - 1) + c_i delta for i >= 1, sum c_i = 0"),
-    "FD:model": Tag("model", "Phi = scale (W0 WQ)(W0 WK)^T, A_ij ~ n_j exp(Phi_ij), logits A W0 W1"),
-    "FD:origin": Tag("saddle (0,0)", "rate mu0 = |pi| |pi - 1/d|, directions pi and pi - 1/d"),
-    "FD:condensed": Tag("saddle (1,0)", "W0 = a (pi/n) alpha^T, W1 = a alpha (lc/|lc|)^T, a^2 = |lc|/n"),
-    "FD:frozen": Tag("stage I", "attention does not move at the order at which embeddings condense"),
-    "FD:attention-rate": Tag("saddle (1,0)", "attention opens at rate |c|, dWQ = c alpha alpha^T WK"),
-    "FD:focus": Tag("stage II", "Phi opens along sign(c) pi pi^T"),
-    "FD:dilution": Tag(
-        "stage III", "row i, moved towards zero by second order, is back at its base law when gamma_i = (W0 alpha)_i crosses zero"
-    ),
-    "FD:recurrence": Tag("stage IV", "after E2 the cycle repeats: some row focuses on a token and dilutes again"),
-    "FD:directions": Tag("saddle (0,0)", "W0 condenses along pi, W1 along pi - 1/d"),
-    "FD:linear-condensed": Tag("saddle (1,0)", "exp(Jt) from the plateau predicts the escape"),
-    "FD:sign": Tag("general P", "the sign of sum_i pi_i^2 (P_i - pi).log pi decides focus or defocus"),
-    "FD:redistribution": Tag("stage III", "D = (1 - pi_0) gamma_0 - pi_0 sum gamma_i grows like e^{2ct}"),
-    "FD:second-order": Tag("stage III", "(2c I - J) w = F''[v,v]/2 at (1,0) gives sign and size of D"),
-    "FD:ladder": Tag("saddle ladder", "rates at (r,rq): singular values of [-GM, -GP K, -GP^T Q] and -W0^T GP W0"),
-    "FD:embedding-rate": Tag(
-        "saddle (1,1)", "an embedding direction opens at rate sv_1(B), B of the small model where the run is"
-    ),
-    "FD:embedding-direction": Tag("saddle (1,1)", "it opens along the singular vectors of B"),
-    "FD:eps-law": Tag("initial scale", "per decade: E1 ln10/mu0, Q1-E1 ln10/c, E2-Q1 ln10/mu11"),
-    "FD:kappa": Tag("stage IV", "the top embedding rate is kappa(c) delta + O(delta^2)"),
-    "FD:delta-law": Tag("stage IV", "half the asymmetry, half the rate at which the flow leaves (1,1)"),
-    "FD:tangential": Tag("stage IV", "tangential perturbations are at most O(delta^2)"),
-    "FD:lambda-c": Tag("stage IV", "with equal rare tokens flows stay at the symmetric (1,1) where persistence < lambda_c(pi_0)"),
-    "FD:stall": Tag("stage IV", "without asymmetry no new embedding direction opens"),
-    "FD:stages": Tag("stages I-IV", "condensation, focus, dilution, lifting; then the cycle repeats"),
-    "FD:finite": Tag("loss", "-sum_(n,i) p(n,i) sum_k P_ik log softmax(A(n,i) W0 W1)_k at length s, exact"),
-    "FD:sampled": Tag("loss", "mean cross-entropy of the token after N sampled contexts of length s"),
-    "FD:population": Tag("loss", "-sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi"),
-    "FD:predicted-sequence": Tag("saddle path", "beside a small model's path E' = N E: the start gives the sequence of events"),
-    "FD:predicted-times": Tag("saddle path", "and their times"),
-    "FD:critical-scale": Tag("saddle path", "growth along a leg can be finite: below a start scale an event never comes"),
-    **{
-        tag: Tag("real text", law)
-        for tag, law in {
-            "FD:text-loss": "mean cross-entropy of the token after windows of a text",
-            "FD:text-counts": "a window enters through its counts and its last token, A_j ~ n_j exp(Phi_ij)",
-            "FD:text-causal": "the loss at all positions, attention over the tokens up to each",
-            "FD:text-variants": "with positions, residual stream or LayerNorm before the output",
-            "FD:text-stages": "openings E_k and Q_k, turns of attention rows, entropy and rare norms",
-            "FD:text-origin": "the first mode grows at mu0 = |pi| |pi - 1/d|",
-            "FD:text-order": "E1 < Q1 < E2 < min(E3, Q2)",
-            "FD:text-bigram": "the flow on the bigram chain gives the time of E2",
-            "FD:text-sign": "Phi opens along sign(c) pi pi^T, c measured on real windows",
-            "FD:text-entropy": "under Adam the entropy of attention falls, rises and falls again",
-            "FD:text-norms": "under Adam embeddings of rare types grow, retract and grow",
-            "FD:text-separability": "r = sigma_2/sigma_1 of E[h (y - 1/d)^T]: small r, one mode grows alone; large r, no stages",
-        }.items()
-    },
-    "FD:watched-rank": Tag("a watched transformer", "effective rank of the token embedding falls to half, then rises by half"),
-    "FD:watched-order": Tag("a watched transformer", "E1 < Q1 < E2: embedding, attention, embedding again"),
-}
 PAPER = Paper(
     name="focus-dilution",
     reference=REFERENCE,

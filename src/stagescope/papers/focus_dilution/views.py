@@ -1,13 +1,13 @@
 """A focus-dilution run on a page: attention between token types, its focus and dilution, what opens, and all of it in words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import Stage
+from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
@@ -119,7 +119,8 @@ def _entropy(seen: _Seen) -> View:
 
 def _values(seen: _Seen, name: str) -> View:
     values = seen.curves.score_values if name == "scores" else singular_values(np.asarray(seen.curves.params[name]))
-    return openings_view(name, values, LIMITS.level, seen.frames)
+    levels = [at for event, at in seen.curves.levels.items() if event[0] == MATRICES[name][2][:1]]
+    return openings_view(name, values, max(levels, default=LIMITS.level), seen.frames)
 
 
 MATRICES = {
@@ -168,14 +169,22 @@ def embedding_view(
 # A run of focus and dilution in words: the chain, the model, and what happens in each stage, with the numbers of the run.
 
 GLOSSARY = {
-    "E#": "Event: the k-th singular value of the embedding W0 passes 0.1, so the k-th embedding direction is open.",
-    "Q#": "Event: the k-th singular value of the attention scores Phi passes 0.1, so the k-th attention direction is open.",
+    "E#": "Event: the k-th singular value of W0 passes 0.1, or 3 times the largest at the start: embedding direction k is open.",
+    "Q#": "Event: the k-th singular value of Phi passes 0.1, or 3 times the largest at the start: attention direction k is open.",
     "E_k": "Events E1, E2, ...: the k-th singular value of the embedding W0 passes 0.1.",
     "Q_k": "Events Q1, Q2, ...: the k-th singular value of the attention scores Phi passes 0.1.",
     "(#,#)": "A critical point (r,rq): r embedding directions and rq attention directions are open there.",
     "(r,rq)": "How many embedding directions (r) and attention directions (rq) are open: the name of a critical point.",
     "onset": "Event: attention first moves away from the frequencies of the tokens.",
     "focus#": "Event: the row of this query has its largest attention on the most frequent token: the end of its stage focus.",
+    "up#": "Event: this query gives the most frequent token half of what it can gain: its focus is total.",
+    "return#": "Event: after its focus, the row of this query is back at the frequency of the token.",
+    "self#": "Event: this token gives itself more than half of its attention.",
+    "on#up#": "Event: on a token (first number) this query (second) focuses totally: it has half of what it can gain.",
+    "on#focus#": "Event: this token (first number) gets most from this query (second).",
+    "on#dilution#": "Event: this token (first number) has lost half of what this query (second) gave it more than by frequency.",
+    "on#return#": "Event: this token (first number) gets no more than its frequency from this query (second) again.",
+    "total focus": "Queries give one token nearly all of their attention, until they look elsewhere.",
     "dilution#": "Event: the row of this query has lost half of what it gained.",
     "refocus#": "Event: after E2 the row of this query has its largest attention there again: the end of its stage refocus.",
     "redilution#": "Event: after E2 that attention is smallest again: the end of its stage redilution.",
@@ -205,7 +214,12 @@ def explain_run(reading: FocusDilutionReading) -> Explained:
     matrix = np.asarray(law.process.transition)
     table = SmallTable("Transition matrix P: from row to column", tokens, tokens, matrix) if len(tokens) <= 12 else None
     frequent = int(np.argmax(law.process.stationary))
-    said = captions(reading.told_stages, lambda stage: _said(stage, frequent), lambda *beside: _pause(reading, *beside))
+    stages, clock = reading.told_stages, reading.run.clock
+
+    def words(stage: Stage) -> str:
+        return " ".join([_said(stage, frequent, clock), *_total_focuses(stages, stage, clock)])
+
+    said = captions(stages, words, lambda *beside: _pause(reading, *beside))
     return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, said, GLOSSARY, "focus")
 
 
@@ -224,12 +238,12 @@ def _sentence(law: Any) -> str:
     return f"{layer} learns to predict the next token of a Markov chain on {chain.vocab} tokens, {repeat}. It sees {contexts}."
 
 
-def _said(stage: Stage, frequent: int) -> str:
+def _said(stage: Stage, frequent: int, clock: str) -> str:
     name, facts = stage.name, stage.facts
     if name == "condensation" and facts.get("E1") is None:
         return "Embeddings and outputs are still too small to matter; no embedding direction has opened."
     if name == "condensation":
-        lined = f"All embeddings line up along one direction, which is open at t = {facts['E1']:.4g} (E1)."
+        lined = f"All embeddings line up along one direction, which is open at {clock} = {facts['E1']:.4g} (E1)."
         return f"{lined} The model learns how frequent tokens are. Every query still looks at tokens by their frequency."
     if name in ("focus", "defocus") and facts.get("gains"):
         turn = "Attention turns to" if name == "focus" else "Attention turns away from"
@@ -237,8 +251,11 @@ def _said(stage: Stage, frequent: int) -> str:
         return f"{turn} token {frequent}, the most frequent one: in this direction attention grows fastest. At the peak: {rows}."
     if name == "dilution" and facts.get("norm_dips"):
         dips = [float(dip) for dip in facts["norm_dips"].values()]
-        near = f"their embeddings pass near zero (down to {100 * min(dips):.2g} % of their length)"
-        why = f"{near}, where a query asks for nothing and attention is by frequency alone"
+        share = f"{100 * min(dips):.2g} % of their length"
+        why = f"their embeddings shrink to {share} and their queries turn away"
+        if min(dips) < LIMITS.level:
+            near = f"their embeddings pass near zero (down to {share})"
+            why = f"{near}, where a query asks for nothing and attention is by frequency alone"
         many = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
         return f"Rare tokens lose their attention on token {frequent} again: {why}. {many}."
     if name == "lifting" or name.startswith("cycle"):
@@ -249,6 +266,19 @@ def _said(stage: Stage, frequent: int) -> str:
         opens = f"A {order} embedding direction opens{labels}"
         return f"{opens}: tokens become different from each other, and their queries focus and dilute once more."
     return plain(stage)
+
+
+def _total_focuses(stages: Stages, stage: Stage, clock: str) -> Iterator[str]:
+    """A sentence for each cycle on a token that begins in this stage of the run: after it began, and before the next one does."""
+    later = min((other.start for other in stages if not other.track and other.start > stage.start), default=np.inf)
+    for cycle in stages:
+        if cycle.name != "total focus" or not stage.start <= cycle.start < later:
+            continue
+        heights = cycle.facts["height"]
+        rows = listed([f"query {row} ({height:.3f} at the most)" for row, height in heights.items()])
+        until = "and has not let go of it" if cycle.stop is None else f"until {clock} = {cycle.stop:.4g}"
+        gives = "gives" if len(heights) == 1 else "give"
+        yield f"From {clock} = {cycle.start:.4g} on {rows} {gives} token {cycle.facts['token']} nearly all attention, {until}."
 
 
 def _pause(reading: FocusDilutionReading, before: Stage, after: Stage | None) -> str:

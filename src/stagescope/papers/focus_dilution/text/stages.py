@@ -16,7 +16,7 @@ import numpy as np
 from stagescope.detect.events import Turn, first_crossing, turns
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.limits import LIMITS
-from stagescope.papers.focus_dilution.observables import by_event
+from stagescope.papers.focus_dilution.observables import by_event, opening_levels
 from stagescope.papers.focus_dilution.stages import RowCycle, passes
 from stagescope.papers.focus_dilution.text import observables as intervals
 from stagescope.papers.focus_dilution.text.observables import TextCurves
@@ -36,7 +36,7 @@ def openings(time: np.ndarray, values: np.ndarray) -> list[float | None]:
 
 def opening_level(values: np.ndarray) -> float:
     """The level above which a singular value is open."""
-    return max(LIMITS.level, LIMITS.noise * float(values[0, 0]))
+    return float(opening_levels(values[0])[0])
 
 
 def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:

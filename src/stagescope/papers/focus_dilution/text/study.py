@@ -38,8 +38,32 @@ class TextFocusOptions(TextOptions):
     frames: int = Field(441, ge=12, description="recorded frames, equally spaced; some early ones are added")
 
 
+_PUBLISHED = {
+    "vocab": 1000,
+    "window": 64,
+    "width": 256,
+    "scale": 1.0,
+    "init_scale": 1 / 256,
+    "optimizer": "adam",
+    "lr": 1.5e-4,
+    "batch": 256,
+    "steps": 1500,
+    "frames": 200,
+}
 PRESETS: dict[str, dict[str, Any]] = {
     "topics": {},
+    "published-tinystories": {
+        "corpus": "tinystories",
+        "tokens": "lower",
+        "probe": ("the", ",", "a", "full", "been"),
+        **_PUBLISHED,
+    },
+    "published-wikitext": {
+        "corpus": "wikitext-2",
+        "tokens": "bpe",
+        "probe": (" the", " ,", " ", "ter", " end"),
+        **_PUBLISHED,
+    },
     "tinystories": {"corpus": "tinystories"},
     "wikitext-2": {"corpus": "wikitext-2"},
     "topics-adam": {"optimizer": "adam"},
@@ -56,6 +80,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch": 512,
         "watched": 1024,
     },
+}
+PRESET_NOTES = {
+    "published-tinystories": "width, start, scale and step size as published; ours: lower-case words, 1000 types, windows of 64, "
+    "loss at the last position, batches of 256, a fifth of an epoch",
+    "published-wikitext": "the same on WikiText-2, with sub-words (BPE) as in the published figure",
 }
 PARTS = ("positions", "residual", "norm")
 RATES = {"sgd": 0.2, "heavy-ball": 0.02, "adam": 1e-3}
@@ -78,6 +107,7 @@ STUDY = Study(
     title="Focus and dilution on real text: the same stages on windows of a corpus",
     options=TextFocusOptions,
     presets=PRESETS,
+    preset_notes=PRESET_NOTES,
     setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(

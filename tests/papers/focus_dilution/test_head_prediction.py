@@ -1,0 +1,164 @@
+"""Steps before they are taken: events of the head model, their names and intervals, what is refused; options of optimisers."""
+
+import json
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.cli.main import run as call
+from stagescope.dynamics.descent import GD, Adam, Descent
+from stagescope.errors import InputError
+from stagescope.papers.focus_dilution.head_prediction import cycle_events, focused_rows, head_curves, head_prediction
+from stagescope.papers.focus_dilution.loss import TokenPopulation
+from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.papers.registry import study
+
+CHAIN = ss.LazyChain(pi=(0.7, 0.2, 0.1), persistence=0.6)
+LAW = TokenPopulation(model=ss.TokenAttention(vocab=3, width=64, key_width=8, scale=8.0), process=CHAIN)
+START = LAW.model.init(0, 1 / 64)
+DESCENT = Descent(optimizer=Adam(), lr=4e-4, steps=700)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return ss.evolve(LAW, START, DESCENT, record=ss.Every(n=2), progress=False)
+
+
+def test_rows_and_openings_of_the_run_are_foretold(run):
+    path = ss.predict(LAW, START, descent=DESCENT)
+    assert (path.by, path.clock) == ("head model", "step")
+    shown = cycle_events(token_curves(run))
+    for name in ("up0", "up1", "up2", "dilution1", "dilution2", "E1", "Q1"):
+        assert path[name].t == pytest.approx(shown[name], rel=0.05), name
+        assert path[name].low < path[name].t < path[name].high
+    assert path["dilution1"].t > path["up1"].t
+
+
+def test_another_start_says_something_else(run):
+    mine, theirs = (head_curves(LAW, start, DESCENT) for start in (START, LAW.model.init(1, 1 / 64)))
+    shown = {found.row: found.down for found in focused_rows(token_curves(run))}
+    far = [
+        max(abs(found.down / shown[found.row] - 1) for found in focused_rows(curves) if found.row > 0 and found.down)
+        for curves in (mine, theirs)
+    ]
+    assert far[0] < 0.03 < far[1]
+
+
+def test_a_focused_row_is_read_off_its_curve():
+    """A made-up row: up at 2, top at 4, half of its gain lost at 6, back at 7; one that still rises has no peak."""
+    time = np.linspace(0, 10, 1001)
+    pi = np.array([0.5, 0.5])
+
+    class Curves(TokenCurves):
+        on_frequent = np.stack([np.interp(time, [0, 2, 4, 6, 7, 10], [0.5, 0.75, 0.9, 0.7, 0.5, 0.4]), 0.5 + time / 25], axis=1)
+        frequent = 0
+
+    class Law:
+        process = type("P", (), {"stationary": pi})
+
+    found, rising = focused_rows(Curves(time, {}, Law()))
+    assert (found.up, found.peak, found.down, found.back) == pytest.approx((2.0, 4.0, 6.0, 7.0), abs=0.02)
+    assert found.height == pytest.approx(0.9)
+    assert (rising.peak, rising.down) == (None, None)
+    assert rising.up == pytest.approx(6.25, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("law", "start", "why"),
+    [
+        (TokenPopulation(model=LAW.model, process=ss.LazyChain(pi=(1 / 3,) * 3, persistence=0.5)), START, "uniform"),
+        (LAW, LAW.model.init(0, 1.0), "too large a start"),
+        (
+            ss.finite_loss(LAW.model, ss.LazyChain(pi=(0.36, 0.33, 0.31), persistence=0.8), 4),
+            START,
+            "several embedding directions",
+        ),
+    ],
+)
+def test_what_the_theory_does_not_speak_of_is_refused(law, start, why):
+    with pytest.raises(InputError, match=why):
+        head_prediction(law, start, DESCENT)
+
+
+def test_predict_takes_an_end_or_steps():
+    with pytest.raises(InputError, match="`until`, or the steps"):
+        ss.predict(LAW, START)
+    with pytest.raises(InputError, match="instead of until"):
+        ss.predict(LAW, START, until=3.0, descent=DESCENT)
+    snap = study("scan-snap")
+    plan = snap.setup(snap.configured(None), 0)
+    with pytest.raises(InputError, match="no paper predicts steps"):
+        ss.predict(plan.what, plan.params, descent=DESCENT)
+
+
+def test_gradient_steps_are_foretold_too():
+    """On the reference chain, whose flow has no total focus: peak and opening of rows by the head model of gradient descent."""
+    found = study("focus-dilution")
+    options = found.configured("ref", optimizer="gd", lr=0.2, steps=1500)
+    plan = found.setup(options, 0)
+    path = ss.predict(plan.what, plan.params, descent=plan.dynamics)
+    shown = cycle_events(token_curves(found.run(options, progress=False)))
+    assert path.clock == "t"
+    assert isinstance(plan.dynamics.optimizer, GD)
+    for name in ("E1", "Q1"):
+        assert path[name].t == pytest.approx(shown[name], rel=0.1), name
+
+
+WORDS = ("predict", "focus-dilution", "--pi", "0.7", "0.2", "0.1", "--width", "32", "--scale", "1", "--init-scale", "0.03")
+
+
+def test_the_command_predicts_steps(capsys):
+    assert call([*WORDS, "--optimizer", "adam", "--lr", "6e-4", "--steps", "300", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["predictions"]
+    assert found["by"] == "head model"
+    assert {"up0", "up1", "focus2", "dilution1", "return2", "self1", "E1", "Q1"} <= set(found["events"])
+    assert found["events"]["up1"]["t"] > 0
+    assert "predicted by the head model" in found["notes"][0]
+    assert call([*WORDS, "--optimizer", "adam", "--lr", "6e-4", "--steps", "300"]) == 0
+    assert "head model" in capsys.readouterr().out
+    assert call([*WORDS, "--optimizer", "adam", "--steps", "300", "--path"]) == 2
+    assert "leave out --path" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({"optimizer": "adam", "eps": 1e-6, "beta1": 0.5, "beta2": 0.99}, Adam(eps=1e-6, b1=0.5, b2=0.99)),
+        ({"optimizer": "rmsprop", "beta2": 0.9}, Adam(b1=0.0, b2=0.9)),
+        ({"optimizer": "sign"}, Adam(b1=0.0, b2=0.0, eps=1e-30)),
+        ({"optimizer": "adam"}, Adam()),
+    ],
+)
+def test_optimisers_of_the_study(given, made):
+    found = study("focus-dilution")
+    assert found.setup(found.configured(None, **given), 0).dynamics.optimizer == made
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"eps": 1e-3},
+        {"optimizer": "gd", "beta2": 0.9},
+        {"optimizer": "rmsprop", "beta1": 0.5},
+        {"optimizer": "sign", "eps": 1e-3},
+    ],
+)
+def test_options_of_optimisers_without_effect_are_refused(given):
+    found = study("focus-dilution")
+    with pytest.raises(InputError, match="no effect"):
+        found.setup(found.configured(None, **given), 0)
+
+
+def test_sign_descent_takes_steps_of_one_size():
+    run = ss.run_study("focus-dilution", optimizer="sign", lr=1e-3, steps=3, width=4, frames=4, progress=False)
+    moved = np.abs(np.diff(run.params["W0"], axis=0))
+    np.testing.assert_allclose(moved, 1e-3, rtol=1e-9)
+
+
+def test_the_step_size_grows_with_eps():
+    found = study("focus-dilution")
+    options = found.configured(None, optimizer="adam", lr=1e-3, eps=0.1, lr_per_eps=0.05)
+    assert found.setup(options, 0).dynamics.lr == pytest.approx(1e-3 + 0.005)
+    with pytest.raises(InputError, match="no effect"):
+        found.setup(found.configured(None, lr_per_eps=0.05), 0)
