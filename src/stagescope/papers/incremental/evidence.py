@@ -298,7 +298,7 @@ def _norms(blocks: list[np.ndarray]) -> np.ndarray:
 
 def not_averaged(run: Run) -> str:
     """Why the regression flow is not the average of a run, condition by condition."""
-    law = rebuilt(run.spec["field"])
+    law: Any = rebuilt(run.spec["field"])
     process = getattr(law, "process", None)
     reasons = [
         "" if isinstance(law, HeadsLoss | RegressionSampled | Regression) else "attention depends on the tokens",
