@@ -299,9 +299,10 @@ def _norms(blocks: list[np.ndarray]) -> np.ndarray:
 def not_averaged(run: Run) -> str:
     """Why the regression flow is not the average of a run, condition by condition."""
     law: Any = rebuilt(run.spec["field"])
+    positional = isinstance(rebuilt(run.spec["field"]), HeadsLoss | RegressionSampled | Regression)
     process = getattr(law, "process", None)
     reasons = [
-        "" if isinstance(law, HeadsLoss | RegressionSampled | Regression) else "attention depends on the tokens",
+        "" if positional else "attention depends on the tokens",
         "" if run.clock == "t" else "steps are not gradients: an adaptive rule, or clipping",
     ]
     if process is not None:
