@@ -18,7 +18,7 @@ RUNS = {
     "linear-icl": {"until": 60.0},
     "scan-snap": {"until": 60.0, "frames": 40},
     "markov-icl": {"preset": "doubly-stochastic", "frames": 40},
-    "incremental": {"preset": "ode-mirror", "frames": 40},
+    "incremental": {"preset": "published-flow", "frames": 40},
 }
 FLOWS = list(RUNS)
 ONE_START = ("scan-snap", "markov-icl")

@@ -46,7 +46,7 @@ def reproduce(
         ['figure-merged.png']
     """
     out, figures = Path(out), study(paper).figures()
-    asked = chosen(figures, figure, full)
+    asked = chosen(figures, figure, full or quick)
     if quick:
         asked = [each for each in asked if each.quick is not None]
         if not asked:

@@ -54,10 +54,17 @@ class Distance:
         return math.inf if self.ours is None else abs(self.ours - self.reference)
 
     @property
+    def within(self) -> bool:
+        return self.tolerance is not None and self.distance <= self.tolerance
+
+    @property
     def verdict(self) -> str:
-        if self.tolerance is None:
-            return "shown"
-        return "within" if self.distance <= self.tolerance else "outside"
+        return "shown" if self.tolerance is None else "within" if self.within else "outside"
+
+    @property
+    def note(self) -> str:
+        """What is said of it below the table."""
+        return "" if self.within or self.tolerance is None else self.cause
 
     def cells(self) -> tuple[str, ...]:
         """Place, reference, ours, distance, tolerance and verdict, as text."""
@@ -71,7 +78,7 @@ HEADINGS = ("quantity", "within", "where", "reference", "ours", "distance", "tol
 
 
 def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
-    """Markdown with a table for each section, and below it the causes of what is outside.
+    """Markdown with a table for each section, and below it its notes, such as the causes of what is outside.
 
     Unless `every` number is asked for, a line for a quantity shows its worst number: that with the largest distance in units of
     its tolerance. "within" counts those that are inside it.
@@ -91,8 +98,8 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
         padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
         causes: dict[str, list[str]] = {}
         for row in rows:
-            if row.cause and row.verdict == "outside" and row.quantity not in causes.setdefault(row.cause, []):
-                causes[row.cause].append(row.quantity)
+            if row.note and row.quantity not in causes.setdefault(row.note, []):
+                causes[row.note].append(row.quantity)
         below = [f"- {', '.join(names)}: {cause}" for cause, names in causes.items()]
         parts.append("\n".join([f"## {section}", "", *padded, *(["", *below] if below else [])]))
     return "\n\n".join([f"{_within(distances)} numbers are within their tolerance.", *parts]) + "\n"
@@ -100,7 +107,7 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
 
 def _within(rows: Sequence[Distance]) -> str:
     judged = [row for row in rows if row.tolerance is not None]
-    return f"{sum(row.verdict == 'within' for row in judged)} of {len(judged)}" if judged else "-"
+    return f"{sum(row.within for row in judged)} of {len(judged)}" if judged else "-"
 
 
 def write_distances(distances: Sequence[Distance], out: Path) -> Path:

@@ -12,7 +12,7 @@ from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
 from stagescope.papers.incremental.claims_escape import claim, flows
 from stagescope.papers.incremental.companion_options import many_positions, small_logits
-from stagescope.papers.incremental.evidence import Curve, Evidence
+from stagescope.papers.incremental.evidence import Curve, Evidence, not_averaged
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
 
@@ -272,7 +272,7 @@ def _many_positions(evidence: Evidence) -> Regime:
     """The closed form is a limit of many positions; what it leaves out is its error."""
     base, forms = flows(evidence), evidence.task.forms
     if forms is None:
-        return Regime(False, base.sentence)
+        return Regime(False, not_averaged(evidence.run))
     if not base.holds:
         return base
     left = forms.first_error / forms.first_time
@@ -295,7 +295,7 @@ def _first(evidence: Evidence) -> Comparison:
 
 def _clocked(evidence: Evidence) -> Regime:
     if evidence.clock is None:
-        return Regime(False, "this run is not the one whose average is the regression flow: single lags, one target, gradients")
+        return Regime(False, not_averaged(evidence.run))
     return evidence.clock.regime
 
 

@@ -296,6 +296,24 @@ def _norms(blocks: list[np.ndarray]) -> np.ndarray:
     return np.sqrt(np.sum([np.sum(np.square(block.reshape(len(block), -1)), axis=1) for block in blocks], axis=0))
 
 
+def not_averaged(run: Run) -> str:
+    """Why the regression flow is not the average of a run, condition by condition."""
+    law: Any = rebuilt(run.spec["field"])
+    positional = isinstance(rebuilt(run.spec["field"]), HeadsLoss | RegressionSampled | Regression)
+    process = getattr(law, "process", None)
+    reasons = [
+        "" if positional else "attention depends on the tokens",
+        "" if run.clock == "t" else "steps are not gradients: an adaptive rule, or clipping",
+    ]
+    if process is not None:
+        reasons += [
+            f"{law.model.targets} targets" if law.model.targets > 1 else "",
+            "groups of several lags" if any(len(group) > 1 for group in process.groups) else "",
+            "" if process.disjoint else "groups of lags overlap",
+        ]
+    return f"the regression flow is not the average of this run: {', '.join(filter(None, reasons)) or 'it is a flow itself'}"
+
+
 def clock(run: Run) -> Clock | None:
     """Whether the regression flow predicts the times of this run; None where there is no such flow [ISA:clock]."""
     law, dynamics = rebuilt(run.spec["field"]), build(run.spec["dynamics"])

@@ -164,10 +164,13 @@ class LaggedLoss(SequenceLoss):
             raise ValueError("held-out sequences are for evaluation: they take no batch and are never fresh")
         if self.watched is not None and self.watched > self.sequences:
             raise ValueError(f"watched {self.watched} is larger than the {self.sequences} sequences; lower it or leave it out")
-        process.check_context(model.context)
+        self._check_context()
         for what, remedy, shape in self._largest():
             require_memory(what, remedy, *shape)
         return self
+
+    def _check_context(self) -> None:
+        self.process.check_context(self.model.context)
 
     def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """The largest arrays of a run except the parameters: what they are, how to make them smaller, their shape."""
@@ -213,3 +216,42 @@ class LaggedLoss(SequenceLoss):
         It is far less noisy than the value, most of whose noise is that of the contexts drawn.
         """
         return self.process.bayes_loss(self.seen.by_sequence, self.model.context)
+
+
+def windows_of(tokens: np.ndarray, size: int, targets: int) -> np.ndarray:
+    """The last `targets` tokens of each sequence, each at the end of a window of so many tokens (sequences x targets, size)."""
+    ends = np.arange(tokens.shape[1] - targets, tokens.shape[1])[:, None] + np.arange(1 - size, 1)
+    return tokens[:, ends].reshape(-1, size)
+
+
+class NgramLoss(LaggedLoss):
+    """The loss of a learned n-gram: each target of a student's sequences comes with its nearest lags alone [ISA:ngram].
+
+    The model has one target; its context is the window. `drawn` is the number of targets of a sequence as the student sees it:
+    with the same seed the sequences are those of the student.
+    """
+
+    drawn: int = Limits(ge=1)
+
+    def _check_context(self) -> None:
+        if self.model.targets != 1 or self.labels != "hard":
+            raise InputError("a learned n-gram has one target a window, and learns from the tokens drawn")
+
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        yield from super()._largest()
+        count = max(self.sequences, self.batch or 1) * self.drawn
+        yield "the windows", "take fewer or shorter sequences", (count, self.model.context + 1)
+
+    @cached_property
+    def seen(self) -> Sequences:
+        return self.all if self.watched is None else self.all.take(slice(self.watched * self.drawn))
+
+    def _sample(self, count: int, *purpose: str | int) -> Sequences:
+        tokens = self.process.sample(key(self.seed, "sequences", *purpose), count, self.drawn)
+        return Sequences.of(windows_of(tokens, self.model.context + 1, self.drawn), None)
+
+    def minibatch(self, step: int) -> Sequences | None:
+        if self.fresh or self.batch is None:
+            return super().minibatch(step)
+        chosen = key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False)
+        return self.all.take((chosen[:, None] * self.drawn + np.arange(self.drawn)).reshape(-1))

@@ -282,5 +282,5 @@ def no_path(law: Any, start: Params, until: float, seen: float = np.inf) -> Sadd
     """Of students and sampled models: why nothing is predicted."""
     raise InputError(
         f"the start of {type(law).__name__} is no critical point, and the path of equal heads is that of the regression flows; "
-        "predict those, --preset ode-exact or ode-mirror, and compare by the clock of ISA:clock"
+        "predict those, --preset ode-exact or published-flow, and compare by the clock of ISA:clock"
     )

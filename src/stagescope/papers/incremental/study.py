@@ -6,18 +6,20 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.claims.words import read_words
+from stagescope.errors import InputError
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import incremental as lazy
 from stagescope.papers import motion
 from stagescope.papers.incremental.text.study import TEXT_STUDY
 from stagescope.papers.paper import Cost, Kind, Paper
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.study import NamedSweep, Study
 
 WORDS = read_words("stagescope.papers.incremental")
 
 
 STUDENTS = ("heads", "content", "transformer")
-OF_TRANSFORMERS = ("layers", "width", "mlp", "dropout", "places")
+OF_TRANSFORMERS = ("student", "layers", "width", "mlp", "dropout", "places")
 
 
 class IncrementalOptions(Options):
@@ -52,14 +54,21 @@ class IncrementalOptions(Options):
     """importance of the least important group"""
     heads: int = Field(3, ge=1)
     """attention heads"""
+    student: Literal["published", "pre-norm"] = "published"
+    """the paper's transformer (norms after heads and MLP, Xavier's ranges, dropout on inputs and attention too); or norms before
+    them, normal embeddings, dropout on what they add"""
     layers: Literal[1, 2] = 1
-    """layers of the transformer"""
+    """layers of content heads or of the transformer"""
+    ngram: int | None = Field(None, ge=1)
+    """a learned n-gram in place of the student: the same model on windows of the nearest spans, so many"""
     width: int = Field(255, ge=1)
     """width of the transformer's stream, a multiple of --heads"""
     mlp: int = Field(64, ge=0)
     """hidden units of the transformer's MLP; 0: none"""
     dropout: float = Field(0.1, ge=0, lt=1)
-    """share of the stream that each step of the transformer drops"""
+    """share that a step of the transformer drops"""
+    dropout_steps: Literal["all", "first-of-pass"] = "all"
+    """steps with dropout: all, or the first of each pass over the sequences, as in the authors' loop"""
     places: Literal["learned", "sinusoidal", "one-hot", "rotary", "relative"] = "learned"
     """position encoding of the transformer"""
     precision: Literal["float32", "float64"] | None = None
@@ -100,7 +109,7 @@ class IncrementalOptions(Options):
         1e-3, description="standard deviation of the initial attention scores; values start at 0"
     )
     init: Literal["scale", "xavier"] = "scale"
-    """initial query matrices of content heads: uniform within +- --init-scale, or Xavier's range"""
+    """start of content heads: queries within +- --init-scale and values 0, or both in Xavier's range"""
     init_seed: int | None = Field(None, ge=0)
     """draw of the initial scores; default: --seed; unused at --init-scale 0"""
     record: motion.Spacing = "log"
@@ -111,15 +120,19 @@ FLOWS = ("regression", "mirror")
 _SINGLE_LAGS: dict[str, Any] = {"vocab": 10, "spans": (1, 1, 1), "pad": 5, "targets": 1, "feature_kind": "gram-schmidt"}
 _GD: dict[str, Any] = {"optimizer": "gd", "rate_values": 5.0, "rate_attention": 5.0, "steps": 2400, "init_scale": 1e-2}
 _FIGURE_TEN: dict[str, Any] = {"positions": 40, "init_scale": 1e-6, "noise": "weights", "frames": 800}
+# the paper's settings: AdamW has its default weight decay, .01
 _PAPER: dict[str, Any] = {"vocab": 50, "scale": 10.0, "targets": 20, "sequences": 9000, "batch": 3000}
 _ADAMW: dict[str, Any] = {"optimizer": "adamw", "clip": 1.0, "watched": 500, "precision": "float32"}
-_RATES: dict[str, Any] = {"rate_values": 0.08, "rate_attention": 0.08}
+_MINIMAL: dict[str, Any] = {"model": "content", **_PAPER, **_ADAMW, "rate_values": 0.08, "rate_attention": 0.08, "frames": 200}
+_SMALL: dict[str, Any] = {**_MINIMAL, "init_scale": 1e-9}
+_XAVIER: dict[str, Any] = {**_MINIMAL, "init": "xavier"}
 _FULL: dict[str, Any] = {"model": "transformer", "spans": (4, 4, 4), **_PAPER, **_ADAMW, "rate_values": 0.003, "frames": 60}
+_OVERLAP: dict[str, Any] = {**_XAVIER, "spans": (4, 4, 4), "stride": 2, "steps": 1900}
 PRESETS: dict[str, dict[str, Any]] = {
     "ladder": {"clip": 1.0},
     "gd-ladder": {**_SINGLE_LAGS, **_GD, "scale": 1.0, "labels": "soft", "sequences": 6000, "feature_seed": 6, "init_seed": 2},
     "ode-exact": {"model": "regression", **_FIGURE_TEN, "until": 30000.0},
-    "ode-mirror": {"model": "mirror", **_FIGURE_TEN, "until": 1000.0},
+    "published-flow": {"model": "mirror", **_FIGURE_TEN, "until": 1000.0},
     "regression-transformer": {
         "model": "regression-transformer",
         "positions": 8,
@@ -129,10 +142,35 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rate_attention": 0.03,
         "steps": 5000,
     },
-    # the paper's minimal student of figure 1, its full one-layer student, and the two-layer one of figure 11
-    "content": {"model": "content", **_PAPER, **_ADAMW, **_RATES, "init_scale": 1e-9, "frames": 200},
-    "transformer": _FULL,
-    "transformer-2": {**_FULL, "layers": 2, "importance_ratio": 1.8},
+    "published": _SMALL,  # figure 1, and figure 4 left with other --init-scale
+    "published-transformer": _FULL,  # figures 2 and 3
+    "published-xavier": _XAVIER,  # figure 4 with other --importance-ratio; figure 5 with fewer --sequences
+    "published-online": {**_SMALL, "fresh": True, "steps": 2000},  # figures 6 and 7
+    # figures 8 and 9; the ratio follows from the published levels: 1.683, .774 and .199 at 2.9 on the authors' features
+    "published-reversed": {**_FULL, "spans": (2, 4, 8), "reverse": True, "importance_ratio": 2.9},
+    # figure 11: content heads of two layers, three times as many sequences
+    "published-two-layers": {
+        **_XAVIER,
+        "layers": 2,
+        "spans": (4, 4, 4),
+        "importance_ratio": 1.8,
+        "sequences": 27000,
+        "rate_values": 0.04,
+        "rate_attention": 0.04,
+    },
+    "published-transformer-2": {**_FULL, "layers": 2, "rate_values": 0.001},  # figure 12
+    # figures 13 and 14: the farther lag of a span has the weight .7
+    "published-weighted": {**_XAVIER, "span_weights": (0.3, 0.7)},
+    "published-overlapping": {**_OVERLAP, "heads": 4},  # figures 15 and 17
+    "published-overlapping-3": _OVERLAP,  # figure 16
+    # figures 18 and 19
+    "published-sgd": {
+        **{name: value for name, value in _FULL.items() if name != "optimizer"},
+        "optimizer": "heavy-ball",
+        "rate_values": 0.2,
+        "importance_ratio": 2.0,
+        "steps": 7000,
+    },
 }
 _OF_STEPS = ("batch", "optimizer", "steps", "rate_values", "rate_attention", "momentum", "weight_decay", "clip")
 _OF_CHAINS = (
@@ -160,7 +198,8 @@ def rule(options: IncrementalOptions) -> str:
 def check_use(options: IncrementalOptions) -> None:
     """Refuse what would have no effect."""
     if options.model != "transformer":
-        refuse_unused(options, OF_TRANSFORMERS, "it belongs to --model transformer")
+        own = tuple(name for name in OF_TRANSFORMERS if name != "layers" or options.model != "content")
+        refuse_unused(options, (*own, "dropout_steps"), "it belongs to --model transformer")
     else:
         refuse_unused(options, ("rate_attention",), "the transformer has one step size, --rate-values")
         refuse_unused(options, ("init_scale",), "the transformer starts at the scale of its layers")
@@ -168,7 +207,15 @@ def check_use(options: IncrementalOptions) -> None:
         refuse_unused(options, ("precision",), "the regression models are float64; choose --model heads, content or transformer")
     if options.model != "content":
         refuse_unused(options, ("init",), "it belongs to --model content")
-    elif options.init == "xavier":
+    elif options.layers == 2 and options.init == "scale":
+        raise InputError("values that start at 0 hide all tokens from a second layer; give --init xavier")
+    if options.model not in ("content", "transformer"):
+        refuse_unused(options, ("ngram",), "it belongs to --model content or transformer")
+    elif options.ngram is not None:
+        refuse_unused(options, ("pad", "labels"), "a learned n-gram sees the nearest spans and the tokens drawn")
+        if options.ngram > len(options.spans):
+            raise InputError(f"--ngram is {options.ngram}, but there are {len(options.spans)} spans")
+    if options.init == "xavier" and options.model == "content":
         refuse_unused(options, ("init_scale",), "the scale is that of --init xavier")
     if options.model in FLOWS:
         why = f"{options.model} is a flow"
@@ -233,8 +280,9 @@ STUDY = Study(
         "ISA:plateaus",
         "ISA:stages",
     ),
-    figures=lambda: lazy.FIGURES,
-    ledger=("ladder", "gd-ladder", "ode-exact", "ode-mirror", "regression-transformer"),
+    figures=lambda: reproduction("incremental").FIGURES,
+    distances=lambda progress, quick: reproduction("incremental").distances(progress, quick),
+    ledger=("ladder", "gd-ladder", "ode-exact", "published-flow", "regression-transformer"),
     measures={"stopping": lambda run: lazy.stopping_measure(run)},
     sweeps={
         "early-stopping": NamedSweep(
@@ -252,7 +300,7 @@ STUDY = Study(
             color="t2",
         ),
     },
-    tour={"ode-mirror": "Three heads over forty positions each find one, largest gain first."},
+    tour={"published-flow": "Three heads over forty positions each find one, largest gain first."},
 )
 PAPER = Paper(
     name="incremental",

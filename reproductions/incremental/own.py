@@ -9,9 +9,9 @@ from stagescope.detect.levels import plateaus, transitions
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError, StagescopeError
-from stagescope.papers.incremental.figures_numbers import rounded, value
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import HeadCurves, head_curves
+from stagescope.papers.incremental.panels import rounded, value
 from stagescope.papers.incremental.stopping import stopping
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import companion_run, ended
@@ -24,7 +24,7 @@ from stagescope.views.figure import Numbers
 def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     """Figure 10: N = 40, three heads, gains m^2, m, 1, noise 1e-6 on the attention weights, mirror law [ISA:mirror]."""
     runs = [
-        ended(run_study("incremental", "ode-mirror", seed=seed, until=until, progress=False), f"draw {seed}")
+        ended(run_study("incremental", "published-flow", seed=seed, until=until, progress=False), f"draw {seed}")
         for seed in progress.each(range(draws), "flows", "flows")
     ]
     curves = [head_curves(run) for run in runs]
