@@ -101,13 +101,22 @@ class Ledger:
         return {"status": self.status, "clock": self.clock, **notes, "claims": [verdict.json() for verdict in self.verdicts]}
 
     def text(self) -> "Text":
-        """For the terminal: the verdict and the sentence, then the numbers and the reason, indented."""
+        """For the terminal: the verdict and the sentence, then the numbers and the reason, indented.
+
+        Claims that do not apply for one and the same reason are one entry, after the others.
+        """
         from rich.text import Text
 
         text = Text()
         for sentence in self.notes:
             text.append(f"{sentence}\n", style="yellow")
+        by_reason: dict[str, list[str]] = {}
         for row in self.verdicts:
+            if row.verdict == "not applicable" and row.elsewhere is None:
+                by_reason.setdefault(row.reason, []).append(row.tag)
+        for row in self.verdicts:
+            if len(by_reason.get(row.reason, ())) > 1:
+                continue
             text.append(f"{row.verdict:<{VERDICT_WIDTH}}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
             text.append(f"  [{row.tag}]\n", style="dim")
             if row.measured is not None and not (isinstance(row.measured, str) and row.measured in row.reason):
@@ -117,6 +126,10 @@ class Ledger:
                 lines.append(f"with {_options(place)}: {place.verdict.verdict}; {place.verdict.reason}")
             for line in filter(None, lines):
                 text.append(f"{'':<{VERDICT_WIDTH}}{line}\n", style="dim")
+        for reason, tags in by_reason.items():
+            if len(tags) > 1:
+                text.append(f"{'not applicable':<{VERDICT_WIDTH}}", style="dim").append(f"{reason}\n")
+                text.append(f"{'':<{VERDICT_WIDTH}}{_claims(len(tags))}: {', '.join(tags)}\n", style="dim")
         text.append(self.summary())
         for remark in self.remarks():
             text.append(f"\n{remark}", style="dim")
