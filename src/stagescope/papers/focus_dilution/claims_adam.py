@@ -583,6 +583,7 @@ ADAM_CLAIMS = (
         _blind,
         _blindness,
         "up*",
+        rules=2,
         cost=f"{HEAD}, and the same with independent tokens",
     ),
     _claim("FDA:total", "Rows focus totally, all but those that the head model names", _named, _total, "up*", cost=HEAD),
