@@ -165,6 +165,8 @@ def test_frozen_attention_is_an_effect_of_eps():
 
 def test_what_a_sweep_keeps(run):
     found = focus_measure(run)
-    assert found["rows"] == 4
+    assert found["outcome"] == "total"
     assert 0.9 < found["least"] <= found["most"] < 1
+    short = made(descent=DESCENT.shortened(60))
+    assert focus_measure(short)["outcome"] == "none"
     assert PUBLISHED.descent(3, eps=1.0, added=0.05).lr == pytest.approx(0.05015)
