@@ -38,6 +38,13 @@ PLACES = {"onset": ("right", 0), "peak": ("center", 1), "winner": ("left", 0), "
 """Side and row of each event's name above the axes: three of the events are close together."""
 SPAN = (1.0, 1000.0)
 EMBEDDING, SCORES = CATEGORIES[:2]
+REPRODUCED = {
+    "published-run": "2",
+    "focus-and-dilution": "theorem-and-experiment",
+    "blind-focus": "blind",
+    "frozen-attention": "frozen",
+}
+"""Pictures of focus-dilution.md by the figure that they are."""
 
 
 def attention(ax: Axes, figure: Figure, curves: ss.ClassAttention, stages: ss.Stages, n: int = 0) -> None:
@@ -97,9 +104,9 @@ def scan_and_snap() -> Figure:
     return figure
 
 
-def focus_and_dilution() -> Figure:
-    """The experiment beside the theorem, as `stagescope reproduce focus-dilution --figure theorem-and-experiment` draws it."""
-    figure = ss.study("focus-dilution").figures()["theorem-and-experiment"]
+def reproduced(name: str) -> Figure:
+    """A figure as `stagescope reproduce focus-dilution --figure NAME` draws it."""
+    figure = ss.study("focus-dilution").figures()[name]
     return figure.draw(figure.compute(Progress()))
 
 
@@ -113,9 +120,11 @@ def save(figure: Figure, out: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    for name, make, style in (("scan-and-snap", scan_and_snap, STYLE), ("focus-and-dilution", focus_and_dilution, PAGE)):
-        with plt.rc_context(style):
-            save(make(), folder / f"{name}.png")
+    with plt.rc_context(STYLE):
+        save(scan_and_snap(), folder / "scan-and-snap.png")
+    for name, figure in REPRODUCED.items():
+        with plt.rc_context(PAGE):
+            save(reproduced(figure), folder / f"{name}.png")
 
 
 if __name__ == "__main__":
