@@ -18,6 +18,7 @@ import numpy as np
 import stagescope as ss
 from stagescope.dynamics.descent import Adam, Descent
 from stagescope.papers.focus_dilution.adam_findings import left_at_focus
+from stagescope.papers.focus_dilution.evidence_adam import with_independent_tokens
 from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.head_prediction import FocusedRow, cycle_events, focused_rows, head_curves, head_prediction
 from stagescope.papers.focus_dilution.limits import LIMITS
@@ -176,7 +177,7 @@ def blindness(seed: int) -> tuple[float, float]:
     chain = adam_chain(np.random.default_rng([seed, 8]), "lazy")
     law = TokenPopulation(model=ss.TokenAttention(vocab=chain.vocab, width=WIDTH, scale=1.0), process=chain)
     start, descent = law.model.init(seed, 1 / WIDTH), Descent(optimizer=Adam(), lr=1.5e-4, steps=STEPS)
-    own, other = (head_curves(law, start, descent, independent=each) for each in (False, True))
+    own, other = (head_curves(each, start, descent) for each in (law, with_independent_tokens(law)))
     ups = [min((row.up for row in focused_rows(each) if row.up is not None), default=np.nan) for each in (own, other)]
     return left_at_focus(own), ups[1] / ups[0]
 

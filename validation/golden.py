@@ -83,7 +83,7 @@ SHORT: dict[str, dict[str, Any]] = {
     **{f"incremental/{name}": _TRANSFORMER for name in _OF_TRANSFORMERS},
     "text-focus": {"steps": 100, "frames": 12, "watched": 512, "batch": 128},
     "text-focus/published-tinystories": {"steps": 20, "frames": 12, "watched": 256, "vocab": 500, "width": 32},
-    "text-focus/published-wikitext": {"steps": 20, "frames": 12, "watched": 256, "vocab": 600, "width": 32},
+    "text-focus/published-wikitext": {"steps": 20, "frames": 12, "watched": 256, "width": 32},
     "text-focus/causal": {"steps": 50, "frames": 12, "watched": 512, "batch": 8},
     "text-focus/residual": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},
     "text-focus/transformer": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},

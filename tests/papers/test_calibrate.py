@@ -157,3 +157,12 @@ def test_a_claim_whose_code_has_a_mistake_is_said(study):
     found = module.calibrate("toy", draws=1, claims=broken, progress=False)
     assert "ZeroDivisionError" in found.failed[0]
     assert not found.holds
+
+
+def test_inputs_about_some_claims_are_tried_on_those_alone(study):
+    """A family that is about other claims is not drawn."""
+    claims = tuple(replace(study.claims()[0], tag=tag, null=()) for tag in ("one:a", "two:a"))
+    inputs = tuple(ss.Inputs(f"of {about or 'all'}", "any", _loss, about) for about in ("", "one:", "three:"))
+    named = SimpleNamespace(inputs=lambda: inputs, kinds=())
+    drawn = {found.name: tags for found, role, tags in module.families(named, claims) if role == "input"}
+    assert drawn == {"of all": ("one:a", "two:a"), "of one:": ("one:a",)}

@@ -188,10 +188,17 @@ def _gradients(seed: int) -> Run:
     return made.shown_as(replace(named, steps=1500))
 
 
-def _forgetful(seed: int) -> Run:
-    """Adam with beta2 = .9 shown with .999: rare norms do not stand still."""
-    named = long_focus(seed)
-    return replace(named, optimizer=Adam(b2=0.9)).shown_as(named)
+def _growing(seed: int) -> Run:
+    """From the first total focus on embeddings of rare tokens grow by a quarter in as many steps: they do not stand still."""
+    run = long_focus(seed).run()
+    curves = token_curves(run)
+    ups = [found.up for found in focused_rows(curves) if found.up is not None]
+    first = float(np.median(ups)) if ups else run.step[-1] / 4
+    factor = 1 + 0.25 * np.clip(run.step / first - 1, 0.0, None)
+    w0 = np.array(run.params["W0"])
+    rare = np.arange(w0.shape[1]) != curves.frequent
+    w0[:, rare] *= factor[:, None, None]
+    return replace(run, params={name: w0 if name == "W0" else run.params[name] for name in run.params}, memo={})
 
 
 def _other_persistence(seed: int) -> Run:
@@ -229,7 +236,7 @@ WARPED_SHORT = Inputs(
 STRAIGHT = Inputs("Adam, straight", "parameters go straight from start to end", partial(_straight, long_focus))
 STOPPED = Inputs("Adam, stopped", "the run stands still from its first focus on", partial(_stopped, clear_lead))
 GRADIENTS = Inputs("Adam, gradients", "gradient descent with momentum, shown as Adam", _gradients)
-FORGETFUL = Inputs("Adam, forgetful", "beta2 = .9 shown as .999", _forgetful)
+GROWING = Inputs("Adam, growing rows", "embeddings of rare tokens grow while in focus", _growing)
 OTHER_PERSISTENCE = Inputs("Adam, another persistence", "the same pi, P of another persistence", _other_persistence)
 OPENED = Inputs("Adam, opened", "eps 1e-30 from a start that eps freezes, shown with that eps", _opened)
 SHUFFLED = Inputs("Adam, shuffled pi", "the law that is named exchanges the most and the least frequent token", _shuffled)
@@ -258,7 +265,7 @@ NULLS: dict[str, tuple[Inputs, ...]] = {
     "FDA:total": (GRADIENTS,),
     "FDA:head": (OTHER_START, WARPED, STRAIGHT),
     "FDA:drag": (STOPPED,),
-    "FDA:freeze": (FORGETFUL,),
+    "FDA:freeze": (GROWING,),
     "FDA:stall": (OTHER_PERSISTENCE,),
     "FDA:frozen": (OPENED,),
     "FDA:path": (GRADIENTS,),

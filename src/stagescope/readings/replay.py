@@ -159,29 +159,45 @@ def missed_start(run: Run, start: Params, what: str) -> ReplayTest | None:
 
 
 class _Rows:
-    """Parameters, times and losses at the recorded positions of a run; NaN where there is nothing yet."""
+    """What a law has at the recorded positions of a run; NaN where there is nothing yet.
+
+    Where it has the very numbers of the run they are not kept a second time: all frames of a wide model take a gigabyte.
+    """
 
     def __init__(self, run: Run) -> None:
-        self.positions = position_of(run)
-        self.vectors = np.full((run.frames, Layout.of(run.at(0)).size), np.nan)
+        self.run, self.positions = run, position_of(run)
+        self.same = np.zeros(run.frames, bool)
         self.series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
+        self._others: dict[int, Params] = {}
 
-    @classmethod
-    def of(cls, run: Run) -> "_Rows":
-        """The run itself."""
-        rows = cls(run)
-        rows.vectors = vectors(run, run)
-        rows.series = {name: np.asarray(run.series[name], dtype=float) for name in rows.series}
-        return rows
-
-    def take(self, clock: Mapping[str, float], vector: np.ndarray) -> None:
+    def take(self, clock: Mapping[str, float], params: Params) -> None:
         """Keep a frame if it is at a recorded position."""
+        if (row := self.row(clock)) is None:
+            return
+        self.same[row] = all(np.array_equal(params[name], self.run.params[name][row]) for name in self.run.params)
+        if not self.same[row]:
+            self._others[row] = params
+        for name, values in self.series.items():
+            values[row] = clock[name]
+
+    def row(self, clock: Mapping[str, float]) -> int | None:
+        """The frame of the run that is at the position of a clock."""
         position = clock["step" if "step" in clock else "t"]
         row = int(np.searchsorted(self.positions, position))
-        if row < len(self.positions) and self.positions[row] == position:
-            self.vectors[row] = vector
-            for name, values in self.series.items():
-                values[row] = clock[name]
+        return row if row < len(self.positions) and self.positions[row] == position else None
+
+    def vectors(self, rows: slice) -> np.ndarray:
+        """The parameters at some frames (rows, n), blocks in the order of the run."""
+        found = vectors(self.run, rows)
+        for place, row in enumerate(range(self.run.frames)[rows]):
+            if not self.same[row]:
+                other = self._others.get(row)
+                found[place] = np.nan if other is None else np.concatenate([np.ravel(other[name]) for name in self.run.params])
+        return found
+
+    def forget(self) -> None:
+        """Let the parameters go: only what was measured of them is needed."""
+        self._others.clear()
 
 
 class Replay:
@@ -219,8 +235,9 @@ class Replay:
                         self.field, self.start, **motion(self.run), record=self.record(others), measured=self.rows.positions
                     )
                 for clock, vector in steps:
-                    self.rows.take(clock, vector)
-                    yield clock, layout.unpack(vector)
+                    params = layout.unpack(vector)
+                    self.rows.take(clock, params)
+                    yield clock, params
             except SolveFailed as failure:
                 self._broke_down = message(failure)
                 raise
@@ -232,8 +249,8 @@ class Replay:
                 self.field, self.start, **motion(self.run), record=self.record(others), seed=self.run.seed or 0, progress=False
             )
         series = dict(again.series)
-        for place, vector in enumerate(vectors(again, self.run)):
-            self.rows.take({name: values[place] for name, values in series.items()}, vector)
+        for place in range(again.frames):
+            self.rows.take({name: values[place] for name, values in series.items()}, again.at(place))
         self._broke_down = "" if again.done else again.reason
         return again if self.test.passes else None
 
@@ -247,6 +264,7 @@ class Replay:
         except StagescopeError as error:
             reason = f"this run cannot be replayed, so its frames are read as they are: {message(error)}"
             test = ReplayTest(None, self.run.clock, self.run.frames, reason=reason)
+        self.rows.forget()
         return made if test.passes else None, test
 
     def tested(self) -> ReplayTest:
@@ -256,51 +274,70 @@ class Replay:
     @cached_property
     def test(self) -> ReplayTest:
         """The rule, put to what the replay had at the recorded positions."""
-        run, unit, recorded, told = self.run, _Unit.of(self.run), _Rows.of(self.run), ""
-        apart = unit.distances(self.rows, recorded)
+        run, unit, why = self.run, _Unit.of(self.run), ""
+        series = {name: unit.of_series(name, values) for name, values in self.rows.series.items()}
+        apart = {"parameters": self._apart(unit), **series}
         if self._broke_down or not np.all(np.array([*apart.values()]) <= 1):
-            allowed, told = self._allowed(unit, recorded.vectors)
+            allowed, why = self._allowed(unit)
             apart = {name: np.where(np.isinf(allowed[name]), 0.0, far / allowed[name]) for name, far in apart.items()}
         ratios = np.array([*apart.values()])
         missed = np.flatnonzero(~np.all(ratios <= 1, axis=0))
         largest = float(np.max(ratios)) if np.all(np.isfinite(ratios)) else None
         if not missed.size:
-            return ReplayTest(None if told else True, run.clock, run.frames, largest, reason=told)
+            return ReplayTest(None if why else True, run.clock, run.frames, largest, reason=why)
         frame = int(missed[0])
-        if not np.isfinite(self.rows.vectors[frame]).all():
+        replayed = self.rows.vectors(slice(frame, frame + 1))[0]
+        if not np.isfinite(replayed).all():
             why = f"the law of this run does not reach frame {frame}: {self._broke_down or 'its numbers are not finite'}"
             return ReplayTest(False, run.clock, run.frames, reason=why)
         quantity = max(apart, key=lambda name: apart[name][frame])
-        here, there = (
-            np.atleast_1d(rows.vectors[frame] if quantity == "parameters" else rows.series[quantity][frame])
-            for rows in (recorded, self.rows)
-        )
+        if quantity == "parameters":
+            here, there = vectors(run, slice(frame, frame + 1))[0], replayed
+        else:
+            here, there = (np.atleast_1d(float(values[quantity][frame])) for values in (run.series, self.rows.series))
         relative = float(np.linalg.norm(there - here) / max(np.linalg.norm(here), TINY))
         first = Difference(frame, float(run.time[frame]), quantity, relative, float(apart[quantity][frame]))
         return ReplayTest(False, run.clock, run.frames, largest, first)
 
-    def _allowed(self, unit: "_Unit", recorded: np.ndarray) -> tuple[dict[str, np.ndarray], str]:
-        """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why."""
-        run, looser, rows = self.run, unit.looser(self.run), _Rows(self.run)
+    def _apart(self, unit: "_Unit") -> np.ndarray:
+        """How far the parameters of each frame are from those of the run, in units of one error."""
+        found = np.zeros(self.run.frames)
+        for rows in pieces(self.run):
+            if not self.rows.same[rows].all():
+                found[rows] = unit.of_parameters(rows, self.rows.vectors(rows), vectors(self.run, rows))
+        return found
+
+    def _allowed(self, unit: "_Unit") -> tuple[dict[str, np.ndarray], str]:
+        """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why.
+
+        The looser replay is compared with this one frame by frame, and none of its frames is kept.
+        """
+        run, looser, replayed = self.run, unit.looser(self.run), self.rows
         moved = {}
         for name, block in self.start.items():  # steps from 0 have the rounding of where they lead, a flow has its tolerance
             size = np.abs(block if unit.rtol or np.any(block) else run.params[name][1])
             moved[name] = block + LOOSER * unit.eps * size * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block))
+        # where the looser replay broke down, what it had before is all that is known
+        apart = {name: np.full(run.frames, np.inf) for name in ("parameters", *replayed.series)}
+        errors = np.zeros(run.frames)
         with suppress(SolveFailed, TinyStart):
             with keeping(run):
-                steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=rows.positions)
+                steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=replayed.positions)
             for clock, vector in steps:
-                rows.take(clock, vector)
-        # where the looser replay broke down, what it had before is all that is known
-        apart = unit.distances(rows, self.rows)
+                if (row := replayed.row(clock)) is None:
+                    continue
+                at = slice(row, row + 1)
+                here = replayed.vectors(at)
+                apart["parameters"][at] = unit.of_parameters(at, vector[None], here)
+                errors[at] = np.nan_to_num(np.linalg.norm(vector - here))
+                for name, values in replayed.series.items():
+                    apart[name][row] = _ratio(np.abs(clock[name] - values[row]), unit.series[name][row])
         allowed = {
             name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(MARGIN * far, 1.0), 1.0))
             for name, far in apart.items()
         }
         allowed |= {"t": np.ones(run.frames)} if "t" in apart else {}
-        errors = np.nan_to_num(np.linalg.norm(rows.vectors - self.rows.vectors, axis=1))
-        neighbours = np.linalg.norm(np.diff(recorded, axis=0), axis=1).mean()
-        if not (lost := np.flatnonzero(errors > neighbours)).size:
+        if not (lost := np.flatnonzero(errors > _spacing(run))).size:
             return allowed, ""
         at = f"{run.clock} = {run.time[lost[0]]:.5g}"
         for name in ("parameters", *({"loss"} & set(allowed))):
@@ -315,12 +352,11 @@ class Replay:
 class _Unit:
     """One error: what the solver allows itself in a step, and the rounding of what is stored."""
 
+    run: Run
     rtol: float
     atol: float
     eps: float
     blocks: tuple[slice, ...]
-    sizes: np.ndarray
-    """Of the recorded parameters (frames, n)."""
     series: Mapping[str, np.ndarray]
 
     @classmethod
@@ -329,25 +365,27 @@ class _Unit:
         tolerances = ([part.rtol for part in flows], [part.atol or 0.0 for part in flows])
         ends = np.cumsum([0, *(int(np.prod(run.params[name].shape[1:])) for name in run.params)]).tolist()
         rtol, atol = (max(values, default=0.0) for values in tolerances)
-        recorded = vectors(run, run)
-        eps = precision(recorded)
+        eps = precision(*(run.params[name][rows] for rows in pieces(run) for name in run.params))
         units = {"t": CLOCK_ROUNDINGS * eps * run.series["t"]} if "t" in run.series else {}
         if "loss" in run.series:  # a small loss is a difference of terms as large as those at the start
             loss = run.series["loss"]
             units["loss"] = np.full(run.frames, (rtol + max(eps, precision(loss))) * np.max(np.abs(loss)))
-        return cls(rtol, atol, eps, tuple(map(slice, ends[:-1], ends[1:])), np.abs(recorded), units)
+        return cls(run, rtol, atol, eps, tuple(map(slice, ends[:-1], ends[1:])), units)
 
-    def distances(self, one: _Rows, other: _Rows) -> dict[str, np.ndarray]:
-        """Of parameters and of series at each frame, in units of one error; infinite where one is not finite."""
-        total = np.zeros(len(one.vectors))
+    def of_series(self, name: str, values: np.ndarray) -> np.ndarray:
+        """How far a series of numbers is from that of the run at each frame; infinite where it is not finite."""
+        return _ratio(np.abs(values - np.asarray(self.run.series[name], dtype=float)), self.series[name])
+
+    def of_parameters(self, rows: slice, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Distances of parameters at some frames of the run (rows,); infinite where one is not finite."""
+        total = np.zeros(len(one))
+        sizes = np.abs(vectors(self.run, slice(rows.start, rows.stop + 1)))
         for block in self.blocks:
-            size = self.sizes[:, block]
-            largest = size.max(axis=1, initial=0.0)
-            near = np.maximum(largest, np.append(largest[1:], 0.0))[:, None]  # a block of zeros is rounded as soon as it moves
-            unit = self.rtol * size + self.atol + self.eps * near
-            total += np.sum(_ratio(one.vectors[:, block] - other.vectors[:, block], unit) ** 2, axis=1)
-        series = {name: _ratio(np.abs(one.series[name] - other.series[name]), unit) for name, unit in self.series.items()}
-        return {"parameters": np.sqrt(total / one.vectors.shape[1]), **series}
+            largest = np.append(sizes[:, block].max(axis=1, initial=0.0), 0.0)
+            near = np.maximum(largest[:-1], largest[1:])[: len(one), None]  # a block of zeros is rounded as soon as it moves
+            unit = self.rtol * sizes[: len(one), block] + self.atol + self.eps * near
+            total += np.sum(_ratio(one[:, block] - other[:, block], unit) ** 2, axis=1)
+        return np.sqrt(total / one.shape[1])
 
     def looser(self, run: Run) -> dict[str, Any]:
         """The motion of a run, with a solver that is `LOOSER` times less exact."""
@@ -381,15 +419,34 @@ def parts_of(dynamics: Dynamics) -> Iterator[Dynamics]:
         yield dynamics
 
 
-def precision(values: np.ndarray) -> float:
+def precision(*parts: np.ndarray) -> float:
     """The relative rounding of stored numbers: that of float32 where all of them are such, whatever they are stored as."""
-    single = np.asarray(values, dtype=np.float32).astype(float)
-    return float(np.finfo(np.float32 if np.array_equal(single, values, equal_nan=True) else float).eps)
+    with np.errstate(over="ignore"):  # beyond float32
+        single = all(np.array_equal(np.asarray(part, dtype=np.float32), part, equal_nan=True) for part in parts)
+    return float(np.finfo(np.float32 if single else float).eps)
 
 
-def vectors(run: Run, like: Run) -> np.ndarray:
-    """The parameters of all frames (frames, n), blocks in the order that another run has."""
-    return np.concatenate([np.asarray(run.params[name], dtype=float).reshape(run.frames, -1) for name in like.params], axis=1)
+PIECE = 2**20
+"""Numbers that are compared at once: 8 MiB of each array."""
+
+
+def pieces(run: Run) -> Iterator[slice]:
+    """The frames of a run, some at a time, so that no array of them is large."""
+    width = sum(int(np.prod(run.params[name].shape[1:])) for name in run.params)
+    step = max(1, PIECE // max(1, width))
+    yield from (slice(start, min(start + step, run.frames)) for start in range(0, run.frames, step))
+
+
+def vectors(run: Run, rows: slice) -> np.ndarray:
+    """The parameters of some frames (rows, n), one block after another."""
+    parts = [np.asarray(run.params[name][rows], dtype=float) for name in run.params]
+    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+
+def _spacing(run: Run) -> float:
+    """The mean distance of neighbouring frames."""
+    steps = [np.diff(vectors(run, slice(rows.start, rows.stop + 1)), axis=0) for rows in pieces(run)]
+    return float(np.concatenate([np.linalg.norm(step, axis=1) for step in steps]).mean())
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import stagescope as ss
 from stagescope.dynamics.descent import Adam, Descent
 from stagescope.papers.focus_dilution.adam_findings import PUBLISHED, blind_focus, epsilon_path, focus_measure, frozen_attention
 from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS, block_loss, offsets, pulls
+from stagescope.papers.focus_dilution.evidence_adam import with_independent_tokens
 from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.reading import reading
@@ -126,11 +127,15 @@ def test_offsets_are_the_mean_over_starts():
     np.testing.assert_allclose(np.diff(closed), published, rtol=0.03)  # the two blocks of a start have not quite the same rms
 
 
-def test_independent_tokens_have_the_law_of_the_next_token_everywhere():
-    head = HeadModel(law=LAW, independent=True)
-    chain = ss.LazyChain(pi=CHAIN.pi, persistence=0.0)
-    other = HeadModel(law=TokenPopulation(model=LAW.model, process=chain))
-    np.testing.assert_allclose(head.contexts.weights, other.contexts.weights, atol=1e-15)
+def test_independent_tokens_are_drawn_anew():
+    """Another chain, whose contexts are its own: in finite contexts of independent tokens repeats are rarer."""
+    law = ss.finite_loss(LAW.model, CHAIN, 5)
+    mean = law.contexts.mass @ np.square(law.contexts.counts.T)
+    other = with_independent_tokens(law)
+    assert other.process.persistence == 0
+    np.testing.assert_allclose(other.process.stationary, CHAIN.stationary)
+    assert other.length == 5
+    assert np.all(other.contexts.mass @ np.square(other.contexts.counts.T) < mean)
 
 
 def test_the_path_joins_the_theorem_and_the_experiment():
@@ -160,6 +165,8 @@ def test_frozen_attention_is_an_effect_of_eps():
 
 def test_what_a_sweep_keeps(run):
     found = focus_measure(run)
-    assert found["rows"] == 4
+    assert found["outcome"] == "total"
     assert 0.9 < found["least"] <= found["most"] < 1
+    short = made(descent=DESCENT.shortened(60))
+    assert focus_measure(short)["outcome"] == "none"
     assert PUBLISHED.descent(3, eps=1.0, added=0.05).lr == pytest.approx(0.05015)

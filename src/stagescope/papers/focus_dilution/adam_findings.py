@@ -155,10 +155,15 @@ def frozen_attention(
     return FrozenAttention(np.array(eps), low, high, float(slope))
 
 
-def focus_measure(run: Run) -> dict[str, float]:
-    """What a sweep keeps of the first focus: of rare rows the least and the largest share of the way from pi_0 to 1, and how many
-    rows have a total one."""
+def focus_measure(run: Run) -> dict[str, float | str]:
+    """What a sweep keeps of the first focus: of rare rows the least and the largest share of the way from pi_0 to 1.
+
+    `outcome` is "total" where all rare rows have a total focus, "partial" where some gain attention, and "none" where none does.
+    """
     curves = token_curves(run)
-    rows, base = focused_rows(curves), float(curves.pi.max())
-    shares = [(found.height - base) / (1 - base) for found in rows if found.row != curves.frequent]
-    return {"least": min(shares), "most": max(shares), "rows": float(sum(found.up is not None for found in rows))}
+    base = float(curves.pi.max())
+    rare = [found for found in focused_rows(curves) if found.row != curves.frequent]
+    gains = [found.height - base for found in rare]
+    total = all(found.up is not None for found in rare)
+    outcome = "total" if total else "partial" if max(gains) > LIMITS.gain else "none"
+    return {"least": min(gains) / (1 - base), "most": max(gains) / (1 - base), "outcome": outcome}

@@ -128,6 +128,13 @@ def _early(evidence: Evidence) -> Regime:
     return narrowed(Regime(True, words), (left > LIMITS.blind, words))
 
 
+def _wide(evidence: Evidence) -> Regime:
+    """The first focus comes early, and there are neurons enough for one column to stand for all."""
+    base = _early(evidence)
+    width, least = evidence.steps.law.model.width, LIMITS.head_neurons
+    return narrowed(base, (width >= least, f"the head model was tested with {least} neurons and more, and has {width} here"))
+
+
 def _stationary(evidence: Evidence) -> Condition:
     ratio = evidence.steps.origin.condensing[2]
     return ratio <= LIMITS.stationary, f"contexts are finite, and G has a second direction (sv_2/sv_1 {ratio:.2f})"
@@ -583,16 +590,18 @@ ADAM_CLAIMS = (
         _blind,
         _blindness,
         "up*",
+        rules=2,
         cost=f"{HEAD}, and the same with independent tokens",
     ),
     _claim("FDA:total", "Rows focus totally, all but those that the head model names", _named, _total, "up*", cost=HEAD),
     _claim(
         "FDA:head",
         "One column of queries and keys gives focus, peak, dilution and return of every row",
-        _early,
+        _wide,
         _head_events,
         "up*",
         "return*",
+        rules=2,
         cost=HEAD,
     ),
     _claim(

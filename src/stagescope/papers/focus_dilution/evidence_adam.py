@@ -11,6 +11,7 @@ from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.head_prediction import FocusedRow, focused_rows, head_curves
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPopulation
+from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.params import root_mean_square
 from stagescope.spec import build
@@ -87,6 +88,8 @@ class StepsEvidence:
         """
         law, start, descent = self.law, self.evidence.start, self.descent
         assert descent is not None
+        if change.get("independent"):
+            law = with_independent_tokens(law)
         if "seed" in change:
             scales = {name: root_mean_square({name: block}) for name, block in start.items()}
             start = law.model.init(change["seed"], scales)
@@ -99,7 +102,7 @@ class StepsEvidence:
             ball = HeavyBall(momentum=decay)
             descent = descent.model_copy(update={"optimizer": ball, "lr": LIMITS.path_rate * (1 - decay)})
         descent = descent.shortened(change.get("steps", descent.steps))
-        return head_curves(law, start, descent, change.get("columns", 1), change.get("independent", False))
+        return head_curves(law, start, descent, change.get("columns", 1))
 
     @cached_property
     def fivefold(self) -> int | None:
@@ -110,6 +113,13 @@ class StepsEvidence:
 
     def frame(self, when: float) -> int:
         return int(np.argmin(np.abs(self.curves.time - when)))
+
+
+def with_independent_tokens(law: TokenLoss) -> TokenLoss:
+    """The loss on tokens that are each drawn from pi, whatever came before: there is nothing to attend to."""
+    chain = LazyChain(pi=tuple(law.process.stationary.tolist()), persistence=0.0)
+    fields = {name: getattr(law, name) for name in type(law).model_fields}  # a copy of the object would keep its contexts
+    return type(law)(**{**fields, "process": chain})
 
 
 def path_rate(descent: Descent, eps: float) -> float:

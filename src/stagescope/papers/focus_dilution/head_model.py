@@ -7,7 +7,6 @@ eps of its own then moves it as it moves the whole model. There is no fitted con
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -43,8 +42,6 @@ class HeadModel(Described, Objective):
         law: the loss of the whole model, in long contexts, finite or sampled ones.
         columns: r.
         neurons: n; None takes the width of the model.
-        independent: whether the token after a context is drawn from the law of all such tokens, whatever the context is: then
-            there is nothing to attend to.
 
     Examples:
         >>> from stagescope.papers.focus_dilution.head_model import HeadModel
@@ -56,7 +53,6 @@ class HeadModel(Described, Objective):
     law: SerializeAsAny[TokenLoss]
     columns: int = Limits(default=1, ge=1)
     neurons: int | None = Limits(default=None, ge=1)
-    independent: bool = False
 
     @property
     def process(self) -> Any:
@@ -96,20 +92,13 @@ class HeadModel(Described, Objective):
     def contexts(self) -> Contexts:
         """The contexts of the loss; infinitely long ones have the counts pi and the joint law of last and next token."""
         if isinstance(self.law, TokenCounts):
-            return self._followed(self.law.contexts)
+            return self.law.contexts
         pi, d = self.process.stationary, self.process.vocab
-        return self._followed(Contexts.of(np.tile(pi, (d, 1)), np.arange(d), pi[:, None] * self.process.transition))
-
-    def _followed(self, contexts: Contexts) -> Contexts:
-        """The contexts with the tokens that follow them, or with independent ones of the same law."""
-        if not self.independent:
-            return contexts
-        return replace(contexts, weights=np.outer(contexts.weights.sum(axis=1), contexts.mass) / contexts.mass.sum())
+        return Contexts.of(np.tile(pi, (d, 1)), np.arange(d), pi[:, None] * self.process.transition)
 
     def minibatch(self, step: int) -> Contexts | None:
         """The contexts that one step of the run sees, None where it sees all."""
-        drawn = self.law.minibatch(step) if isinstance(self.law, TokenCounts) else None
-        return None if drawn is None else self._followed(drawn)
+        return self.law.minibatch(step) if isinstance(self.law, TokenCounts) else None
 
     @cached_property
     def _arrays(self) -> Any:

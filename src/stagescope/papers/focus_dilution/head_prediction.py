@@ -83,9 +83,9 @@ def cycle_events(curves: TokenCurves) -> dict[str, float | None]:
     return events
 
 
-def head_curves(law: TokenLoss, start: Params, descent: Descent, columns: int = 1, independent: bool = False) -> TokenCurves:
+def head_curves(law: TokenLoss, start: Params, descent: Descent, columns: int = 1) -> TokenCurves:
     """Curves of the head model from a start of the whole model, as long as the descent; about .15 ms a step in long contexts."""
-    head = HeadModel(law=law, columns=min(columns, law.model.shapes["WQ"][1]), independent=independent)
+    head = HeadModel(law=law, columns=min(columns, law.model.shapes["WQ"][1]))
     spaced = np.unique(np.rint(np.linspace(0, descent.steps, min(FRAMES, descent.steps) + 1)))
     begin = head.start(start, normalised(descent))
     run = evolve(head, begin, descent, record=AtTimes(at=tuple(spaced.tolist())), progress=False)

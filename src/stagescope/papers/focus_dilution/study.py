@@ -223,7 +223,7 @@ STUDY = Study(
             },
             grid={"eps": "1e-10:1:11:log", "init_scale": "1.25e-4:3.2e-2:9:log"},
             measures=("focus",),
-            color="focus.least",
+            color="focus.outcome",
         ),
     },
     measures={"focus": lambda run: parts.focus_measure(run)},
