@@ -122,8 +122,9 @@ def save(figure: Figure, out: Path) -> None:
 def main(folder: Path) -> None:
     with plt.rc_context(STYLE):
         save(scan_and_snap(), folder / "scan-and-snap.png")
+    page: Any = PAGE
     for name, figure in REPRODUCED.items():
-        with plt.rc_context(PAGE):
+        with plt.rc_context(page):
             save(reproduced(figure), folder / f"{name}.png")
 
 
