@@ -3,7 +3,6 @@
 Everything goes through the public API: `ss.run_study` for what a study has options for, `ss.evolve` for the rest.
 """
 
-import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,11 +23,7 @@ QUICK_TEXT = {"batch": 64, "steps": 300, "frames": 50, "watched": 256}
 
 
 def published_run(quick: bool = False, seed: int = 0, **changes: Any) -> TokenCurves:
-    """Adam on sampled contexts, at the published setting with changes.
-
-    A run of 1000 frames takes 1 GB. It may be held by a cycle of references, so what is not needed any more is freed first.
-    """
-    gc.collect()
+    """Adam on sampled contexts, at the published setting with changes; 1000 frames take 1 GB."""
     given = {**(QUICK if quick else {}), **changes}
     return token_curves(ss.run_study("focus-dilution", "published", seed=seed, progress=False, **given))
 
@@ -52,7 +47,6 @@ def descended(
     steps: int, chain: Any = None, *, eps: float = 1e-8, lr: float = RATE, start: float = START, every: int = 2
 ) -> TokenCurves:
     """Adam on infinitely long contexts from the start of seed 0, at the published setting but for what is given."""
-    gc.collect()
     model = ss.TokenAttention(vocab=len(PI), width=WIDTH, scale=PRESET["scale"])
     loss = ss.population_loss(model, chain or ss.LazyChain(pi=PI, persistence=PRESET["persistence"]))
     descent = ss.Descent(optimizer=ss.Adam(eps=eps), lr=lr, steps=steps)

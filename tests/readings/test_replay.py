@@ -1,6 +1,7 @@
 """A law speaks for a run only where it passes through every recorded frame."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 from functools import cache
 
@@ -10,6 +11,7 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import main
 from stagescope.papers.rebuild import field_of, replay_of
+from stagescope.readings import replay as replaying
 from stagescope.readings.replay import ReplayTest, position_of
 from stagescope.runs.run import Arrays, Run
 
@@ -261,3 +263,40 @@ def test_frames_whose_start_nobody_knows_confirm_nothing(tmp_path):
     ledger = ss.check(tmp_path / "late")
     assert "the start before it is not known" in ledger.notes[0]
     assert not [row.tag for row in ledger if row.verdict == "confirmed"]
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """25 MB of frames."""
+    steps = {"optimizer": "gd", "lr": 0.5, "steps": 350, "frames": 351}
+    return ss.run_study("focus-dilution", width=64, progress=False, **steps)
+
+
+def largest_memory(use) -> int:
+    """Bytes beyond those at the beginning."""
+    tracemalloc.start()
+    try:
+        use()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_replay_does_not_keep_the_frames_of_the_run_again(wide, monkeypatch):
+    monkeypatch.setattr(replaying, "PIECE", 2**16)
+    size = sum(block.nbytes for block in blocks(wide).values())
+    assert largest_memory(lambda: ss.verify_replay(wide)) < size / 4
+    one_off = with_blocks(wide, {name: np.concatenate([block[:-1], block[-1:] * 1.01]) for name, block in blocks(wide).items()})
+    assert largest_memory(lambda: ss.verify_replay(one_off)) < size / 4, "nor those of a looser replay"
+    assert ss.verify_replay(one_off).first.frame == wide.frames - 1
+
+
+def test_a_run_in_memory_is_kept_once(wide):
+    size = sum(block.nbytes for block in blocks(wide).values())
+    start = {name: block[0] for name, block in blocks(wide).items()}
+    steps = {"dynamics": ss.Descent(lr=0.5, steps=350), "record": ss.Every(), "progress": False}
+    runs = []
+    most = largest_memory(lambda: runs.append(ss.evolve(field_of(wide.spec), start, **steps)))
+    assert most < 1.5 * size, "64 of the frames wait, and are copied together"
+    for name, block in blocks(wide).items():
+        np.testing.assert_array_equal(runs[0].params[name], block)

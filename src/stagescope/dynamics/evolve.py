@@ -1,5 +1,6 @@
 """The one verb: evolve a field from initial parameters, record it, and keep it safe while it runs."""
 
+import gc
 import math
 import time
 from collections.abc import Iterator, Mapping
@@ -121,6 +122,11 @@ def advice(folder: Path, spec: Spec) -> str:
     return f"interrupted; {how_to_resume(folder, spec)}"
 
 
+LARGE = 2**27
+"""Bytes of a run before which what nobody can reach is freed: a run and its reading hold each other, and Python, which frees
+such pairs after so many new objects, does not count bytes."""
+
+
 class Memory:
     """Keeps frames in memory, in arrays of the planned length: what no frame reaches takes no memory of the machine."""
 
@@ -129,6 +135,8 @@ class Memory:
 
     def __init__(self, first: Frame, journey: Journey) -> None:
         self._layout, self._series, self._waiting = journey.layout, [first.series], [first.vector]
+        if 8 * len(journey.positions) * journey.layout.size > LARGE:
+            gc.collect()
         self._blocks = {name: np.empty((len(journey.positions), *shape)) for name, shape in journey.layout.shapes}
 
     def take(self, frames: list[Frame]) -> None:

@@ -445,8 +445,8 @@ def vectors(run: Run, rows: slice) -> np.ndarray:
 
 def _spacing(run: Run) -> float:
     """The mean distance of neighbouring frames."""
-    steps = [np.diff(vectors(run, slice(rows.start, rows.stop + 1)), axis=0) for rows in pieces(run)]
-    return float(np.concatenate([np.linalg.norm(step, axis=1) for step in steps]).mean())
+    overlapping = (vectors(run, slice(rows.start, rows.stop + 1)) for rows in pieces(run))
+    return float(np.concatenate([np.linalg.norm(np.diff(part, axis=0), axis=1) for part in overlapping]).mean())
 
 
 @contextmanager

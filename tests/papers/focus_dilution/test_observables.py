@@ -8,7 +8,7 @@ import pytest
 import stagescope as ss
 from stagescope.papers.focus_dilution import reading
 from stagescope.papers.focus_dilution.loss import MOST_BY_LOOPS
-from stagescope.papers.focus_dilution.observables import TokenCurves
+from stagescope.papers.focus_dilution.observables import TokenCurves, _largest_singular_values
 
 
 def curves(tokens, width, key_width, size, frames=4):
@@ -54,3 +54,26 @@ def test_stages_of_many_tokens_form_no_matrices(monkeypatch):
     monkeypatch.setattr(reading.Replay, "refined", None)
     assert ss.stages(run).events["Q1"] is not None
     assert not {"attention", "scores"} & set(vars(ss.reading(run).curves))
+
+
+def test_the_largest_singular_value_is_that_of_the_decomposition():
+    """Also where nothing stands out, where another direction becomes the largest between two frames, and of zero."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(2, 9, 40, 30))
+    directions = np.linalg.qr(rng.normal(size=(40, 2)))[0].T
+    for frame, size in enumerate(np.geomspace(1, 1e4, 8)):
+        left[frame] += np.outer(directions[frame % 2], np.full(30, size))
+    left[3] *= 1e-150
+    left[5] = 0.0
+    expected = np.linalg.svd(left @ np.swapaxes(right, 1, 2), compute_uv=False)[:, 0]
+    np.testing.assert_allclose(_largest_singular_values(left, right), expected, rtol=1e-12)
+    right[2, 0, 0] = np.nan
+    assert np.flatnonzero(np.isnan(_largest_singular_values(left, right))).tolist() == [2]
+
+
+def test_steps_are_cut_only_where_frames_are_far_apart():
+    """1000 frames of 3000 steps are 3 or 4 steps apart, as near as steps allow to a thousandth of the run; 100 are not."""
+    found = curves(4, 3, 3, 0.5)
+    near, far = (reading._pieces(np.rint(np.linspace(0, 3000, frames)), found, timed=False) for frames in (1000, 100))
+    assert near.max() == 1
+    assert far.min() == 10

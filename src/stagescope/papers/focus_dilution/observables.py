@@ -183,7 +183,7 @@ class TokenCurves:
 
 
 LANCZOS = 10
-"""Vectors of Lanczos: fewest products where the start is that of the frame before, of 6, 10 and 20 (20 products of 256 x 256)."""
+"""Vectors of Lanczos: 6, 10 and 20 take .5, .6 and 1.1 ms a frame at width 256, and 6 most where nothing stands out."""
 VECTOR = 1e-8
 """Its relative tolerance."""
 
@@ -201,15 +201,15 @@ def _largest_singular_values(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     for frame, (one, other) in enumerate(zip(left, right, strict=True)):
         if not (np.isfinite(one).all() and np.isfinite(other).all()):
             continue
-        size = max(float(np.abs(one).max() * np.abs(other).max()), np.finfo(float).tiny)
-        square = LinearOperator(
-            (len(noise), len(noise)),
-            matvec=lambda x, one=one, other=other, size=size: other @ (one.T @ (one @ (other.T @ np.ravel(x)))) / size**2,
-            dtype=float,
-        )
+        sizes = np.abs(one).max(), np.abs(other).max()
+        if 0 in sizes:
+            found[frame] = 0.0
+            continue
+        q, k = one / sizes[0], other / sizes[1]  # ARPACK stops at 4e-11, however small all values are
+        square = LinearOperator(2 * noise.shape, matvec=lambda x, q=q, k=k: k @ (q.T @ (q @ (k.T @ np.ravel(x)))), dtype=float)
         try:
             values, vectors = eigsh(square, k=1, ncv=LANCZOS, tol=VECTOR, v0=vector + 0.01 * noise)
-            vector, found[frame] = vectors[:, 0], size * max(float(values[0]), 0.0) ** 0.5
+            vector, found[frame] = vectors[:, 0], sizes[0] * sizes[1] * max(float(values[0]), 0.0) ** 0.5
         except ArpackError:  # of a product that is zero
             found[frame] = np.linalg.svd(one @ other.T, compute_uv=False)[0]
     return found
