@@ -201,9 +201,10 @@ def compare(last: int) -> dict[str, Any]:
 
 
 def sweep_seconds() -> float:
-    from stagescope.papers.scan_snap.figures import entropy_grid
+    from stagescope.papers.reproductions import reproduction
     from stagescope.progress import Progress
 
+    entropy_grid = reproduction("scan_snap").figures.entropy_grid
     found: list[dict] = []
     total = seconds(lambda: found.append(entropy_grid(Progress())))
     print(f"figure 6: mean |difference| to the published means {found[0]['mean_abs_difference']:.4f}")

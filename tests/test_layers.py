@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
+SCRIPTS = ROOT.parent.parent / "reproductions"
 RANK = {
     **dict.fromkeys(
         (
@@ -47,7 +48,7 @@ RANK = {
 }
 """A part of the core imports itself and parts of lower rank; the modules of rank 0 may import each other."""
 READ_BY_NOBODY = ("sweeping", "reporting", "diagrams", "cli", "__main__")
-ROLES = ("tags", "study", "process", "model", "loss", "observables", "stages", "claims", "reading", "views", "explain", "figures")
+ROLES = ("tags", "study", "process", "model", "loss", "observables", "stages", "claims", "reading", "views", "explain")
 """Inside a paper: a role imports roles before it. `study` is light and stands early; `setup` turns its options into objects."""
 
 
@@ -145,6 +146,16 @@ def test_a_paper_reaches_no_other_paper():
         assert not {other for other in reached(module) if part(other) in READ_BY_NOBODY}, module
 
 
+@pytest.mark.parametrize("folder", sorted(path.parent for path in SCRIPTS.glob("*/__init__.py")), ids=lambda folder: folder.name)
+def test_the_scripts_of_a_paper_reach_no_other_paper(folder):
+    assert folder.name in PAPERS
+    for path in folder.rglob("*.py"):
+        for module in imports(ast.parse(path.read_text())):
+            modules = {module, *reached(module)}
+            assert {paper(other) for other in modules} <= {"", folder.name}, f"{path} imports {module}"
+            assert not {other for other in modules if part(other) in READ_BY_NOBODY}, f"{path} imports {module}"
+
+
 def test_parts_of_the_core_import_lower_ones():
     for module in filter(part, CORE):
         mine = part(module)
@@ -155,10 +166,10 @@ def test_parts_of_the_core_import_lower_ones():
 
 
 def test_a_paper_reaches_no_text_of_its_own():
-    """`text/` imports its parent, never back. The paper's object lists the studies of both, and figures are of both."""
+    """`text/` imports its parent, never back. The paper's object lists the studies of both."""
     for module in OF_PAPERS:
         back = {other for other in graph()[module] if f".{paper(module)}.text" in other}
-        allowed = ".text" in module or module.endswith((f"papers.{paper(module)}", ".study", ".figures", ".drawings"))
+        allowed = ".text" in module or module.endswith((f"papers.{paper(module)}", ".study"))
         assert not back or allowed, f"{module} imports {back}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import stagescope as ss
-from stagescope.papers.linear_icl import figures, forms
+from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, blow_up_time, cascade
 from stagescope.papers.linear_icl.claims import opening_fits
 from stagescope.papers.linear_icl.loss import LinearPopulation, draw_sequences
@@ -19,9 +19,11 @@ from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.papers.linear_icl.setup import flow_frames
 from stagescope.papers.linear_icl.study import PRESETS
 from stagescope.papers.published import published
+from stagescope.papers.reproductions import reproduction
 from stagescope.params import Params, key
 from stagescope.progress import Progress
 
+figures = reproduction("linear_icl").figures
 KNOWN = published("stagescope.papers.linear_icl")
 Row = tuple[str, float, float, float]
 """What is compared, the page's number, ours, and how far apart they may be."""

@@ -7,9 +7,11 @@ import numpy as np
 import stagescope as ss
 from stagescope.detect.events import peak
 from stagescope.papers.published import published
-from stagescope.papers.scan_snap import figures, forms
+from stagescope.papers.reproductions import reproduction
+from stagescope.papers.scan_snap import forms
 from stagescope.progress import Progress
 
+figures = reproduction("scan_snap").figures
 Row = tuple[str, float, float, float, str]
 """What is compared, the measured value, the lowest and the highest value allowed, and the name of the reference number."""
 

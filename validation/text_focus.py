@@ -9,10 +9,11 @@ from stagescope.claims.claim import Verdict
 from stagescope.corpora.known import locate
 from stagescope.errors import InputError
 from stagescope.papers.focus_dilution.text.claims import CLAIMS
-from stagescope.papers.focus_dilution.text.figures import VARIANT
 from stagescope.papers.focus_dilution.text.study import PRESETS
 from stagescope.papers.reading import reading
+from stagescope.papers.reproductions import reproduction
 
+VARIANT = reproduction("focus_dilution").text_figures.VARIANT
 TARGETS = {"tinystories": True, "wikitext-2": True, "tiny-shakespeare": False}
 """Corpora, and whether every claim in its regime must be confirmed."""
 PLAIN = ("FD:text-origin", "FD:text-order", "FD:text-bigram", "FD:text-sign", "FD:text-separability")

@@ -9,7 +9,7 @@ import stagescope as ss
 from stagescope.corpora.known import locate
 from stagescope.errors import InputError
 from stagescope.papers.published import published
-from stagescope.papers.scan_snap.figures import entropies
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import TopicAttention, text_attention
@@ -88,7 +88,7 @@ def _meets(name: str, measured: float | None) -> bool:
 
 def _transformer() -> bool:
     """Whether attention is sparser at larger rates in every seed, and frozen only where the rate decays."""
-    found = entropies(Progress(), rates=(1.0, 2.0, 5.0), seeds=2)
+    found = reproduction("scan_snap").figures.entropies(Progress(), rates=(1.0, 2.0, 5.0), seeds=2)
     print("\none-layer transformer, wikitext-2, 1500 steps: entropy and total variation per 50 steps at the end, by seed")
     for row in found["rows"]:
         how = "constant" if row["decay"] is None else f"decaying to {row['decay']:.0%}"

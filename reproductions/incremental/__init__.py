@@ -2,3 +2,4 @@
 
 from .distances import distances as distances
 from .figures import FIGURES as FIGURES
+from .text_figures import TEXT_FIGURES as TEXT_FIGURES

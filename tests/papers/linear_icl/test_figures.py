@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from stagescope.papers.linear_icl.figures import FIGURES
 from stagescope.papers.published import published
+from stagescope.papers.reproductions import reproduction
 from tests.papers.drawing import drawn
 
+FIGURES = reproduction("linear_icl").FIGURES
 KNOWN = published("stagescope.papers.linear_icl")
 
 

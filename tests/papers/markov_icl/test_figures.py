@@ -2,9 +2,10 @@
 
 import pytest
 
-from stagescope.papers.markov_icl.figures import FIGURES
+from stagescope.papers.reproductions import reproduction
 from tests.papers.drawing import drawn
 
+FIGURES = reproduction("markov_icl").FIGURES
 CURVES = {
     "time": [0.0, 1.0, 2.0],
     "loss": [0.7, 0.6, 0.5],

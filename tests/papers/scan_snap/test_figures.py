@@ -7,12 +7,14 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.published import published
-from stagescope.papers.scan_snap import figures, forms
-from stagescope.papers.scan_snap.figures import FIGURES
+from stagescope.papers.reproductions import reproduction
+from stagescope.papers.scan_snap import forms
 from stagescope.progress import Progress
 from stagescope.views import figure
 from stagescope.views.figure import reproduce
 
+figures = reproduction("scan_snap").figures
+FIGURES = figures.FIGURES
 QUIET = Progress()
 REFERENCE = published("stagescope.papers.scan_snap")
 

@@ -180,7 +180,7 @@ STUDY = Study(
         Kind(fields=(*FORMS["finite"], *FORMS["sampled"]), **_READING, cost=Cost(slow_claims=True)),
     ),
     tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
-    figures=lambda: reproduction("focus_dilution").FIGURES | text_study.parts.FIGURES,
+    figures=lambda: reproduction("focus_dilution").FIGURES | reproduction("focus_dilution").TEXT_FIGURES,
     distances=lambda progress, quick: reproduction("focus_dilution").distances(progress, quick),
     ledger=("ref", "flow-skewed", "near-symmetric", "zipf", "delta", "stall"),
     numbers=lambda run: parts.run_numbers(run),

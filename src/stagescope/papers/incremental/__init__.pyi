@@ -8,7 +8,6 @@ from .setup import study_setup as study_setup
 from .stopping import stopping_measure as stopping_measure
 from .study import PAPER as PAPER
 from .text.claims import TEXT_CLAIMS as TEXT_CLAIMS
-from .text.figures import TEXT_FIGURES as TEXT_FIGURES
 from .text.loss import text_setup as text_setup
 from .text.reading import TextIncrementalReading as TextIncrementalReading
 from .text.reading import about_text as about_text

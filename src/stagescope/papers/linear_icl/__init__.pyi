@@ -1,5 +1,4 @@
 from .claims import CLAIMS as CLAIMS
-from .figures import FIGURES as FIGURES
 from .path import LINEAR_FLOW as LINEAR_FLOW
 from .path import linear_path as linear_path
 from .reading import LinearReading as LinearReading

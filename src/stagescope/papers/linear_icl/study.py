@@ -10,6 +10,7 @@ from stagescope.papers import linear_icl as parts
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.study import NamedSweep, Study
 
 WORDS = read_words("stagescope.papers.linear_icl")
@@ -103,7 +104,7 @@ STUDY = Study(
         ),
     ),
     tags=("LIN:task", "LIN:model", "LIN:loss", "LIN:flow", "LIN:levels", "LIN:stages"),
-    figures=lambda: parts.FIGURES,
+    figures=lambda: reproduction("linear_icl").FIGURES,
     ledger=("ref", "flat", "three", "white", "eight", "merged"),
     sweeps={
         "scale": NamedSweep(

@@ -1,5 +1,4 @@
 from .claims import CLAIMS as CLAIMS
-from .figures import FIGURES as FIGURES
 from .reading import MarkovReading as MarkovReading
 from .reading import run_numbers as run_numbers
 from .setup import study_setup as study_setup

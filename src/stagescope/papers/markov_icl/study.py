@@ -10,6 +10,7 @@ from stagescope.options import Options, refuse_unused
 from stagescope.papers import markov_icl as parts
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind, Paper
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.study import NamedSweep, Study
 
 WORDS = read_words("stagescope.papers.markov_icl")
@@ -160,7 +161,7 @@ STUDY = Study(
         ),
     ),
     tags=("MIC:task", "MIC:model", "MIC:stages"),
-    figures=lambda: parts.FIGURES,
+    figures=lambda: reproduction("markov_icl").FIGURES,
     ledger=("ref", "doubly-stochastic", "fast-lags", "softmax", "trigram", "finite"),
     numbers=lambda run: parts.run_numbers(run),
     sweeps={

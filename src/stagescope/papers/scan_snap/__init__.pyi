@@ -1,7 +1,4 @@
-from . import drawings as drawings
 from .claims import CLAIMS as CLAIMS
-from .figures import FIGURES as FIGURES
-from .figures import TEXT_FIGURES as TEXT_FIGURES
 from .reading import ScanSnapReading as ScanSnapReading
 from .setup import figure_six_options as figure_six_options
 from .setup import final_numbers as final_numbers

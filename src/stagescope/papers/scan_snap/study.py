@@ -13,6 +13,7 @@ from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.study import STUDY as TEXT
 from stagescope.papers.study import NamedSweep, Study
@@ -139,7 +140,7 @@ STUDY = Study(
         ),
     ),
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
-    figures=lambda: parts.FIGURES,
+    figures=lambda: reproduction("scan_snap").FIGURES,
     ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
     numbers=lambda run: parts.final_numbers(run),
     many=lambda options, seeds: parts.many_numbers(options, seeds),

@@ -5,10 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from stagescope.papers.incremental.text import figures as text_incremental
 from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
 from stagescope.papers.registry import run_study
+from stagescope.papers.reproductions import reproduction
 from tests.papers.drawing import drawn
+
+text_figures = reproduction("incremental").text_figures
 
 
 @pytest.mark.long
@@ -18,8 +20,8 @@ def test_numbers_and_pictures(monkeypatch):
     def short(name, preset, **options):
         return run_study(name, preset, steps=40, frames=20, batch=256, watched=500, **options)
 
-    monkeypatch.setattr(text_incremental, "run_study", short)
-    found = drawn(text_incremental.TEXT_FIGURES["lags"], partial(text_incremental.compute, seeds=2))
+    monkeypatch.setattr(text_figures, "run_study", short)
+    found = drawn(text_figures.TEXT_FIGURES["lags"], partial(text_figures.compute, seeds=2))
     assert [run["seed"] for run in found["runs"]] == [0, 1]
     assert np.array(found["runs"][0]["mass"]).shape[1:] == (3, 8)
     assert found["runs"][0]["loss"][0] == found["runs"][1]["loss"][0]

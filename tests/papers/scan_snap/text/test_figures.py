@@ -5,20 +5,21 @@ from functools import partial
 import numpy as np
 import pytest
 
-from stagescope.papers.scan_snap.figures import FIGURES, entropies, maps
+from stagescope.papers.reproductions import reproduction
 from tests.papers.drawing import drawn
 
+figures = reproduction("scan_snap").figures
 SMALL = {"vocab": 100, "width": 8, "window": 8, "steps": 500, "corpus": "topics", "batch": 4}
 
 
 def made(name, compute):
-    assert FIGURES[name].needs == "wikitext-2"
-    return drawn(FIGURES[name], compute)
+    assert figures.FIGURES[name].needs == "wikitext-2"
+    return drawn(figures.FIGURES[name], compute)
 
 
 @pytest.mark.long
 def test_figure_7_maps_and_curves():
-    numbers = made("7", partial(maps, **SMALL))
+    numbers = made("7", partial(figures.maps, **SMALL))
     assert numbers["steps"] == [0, 167, 333, 500] or np.allclose(numbers["steps"], [0, 167, 333, 500], atol=25)
     attention = np.array(numbers["maps"])
     assert attention.shape == (4, 8, 8)
@@ -30,7 +31,7 @@ def test_figure_7_maps_and_curves():
 
 @pytest.mark.long
 def test_figure_10_rates_and_seeds():
-    compute = partial(entropies, rates=(0.1, 5.0), seeds=1, **SMALL)
+    compute = partial(figures.entropies, rates=(0.1, 5.0), seeds=1, **SMALL)
     numbers = made("10", compute)
     assert [(row["rate"], row["decay"]) for row in numbers["rows"]] == [(0.1, None), (5.0, None), (5.0, 0.01)]
     assert numbers["largest_sparser_than_smallest"] == [True]

@@ -1,5 +1,4 @@
 from .claims import CLAIMS as CLAIMS
-from .figures import FIGURES as FIGURES
 from .reading import TextFocusReading as TextFocusReading
 from .setup import about_text as about_text
 from .setup import study_setup as study_setup

@@ -10,6 +10,7 @@ from stagescope.options import refuse_unused
 from stagescope.papers import motion
 from stagescope.papers.focus_dilution import text as parts
 from stagescope.papers.paper import Kind
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.study import Study
 
 
@@ -120,6 +121,6 @@ STUDY = Study(
         ),
     ),
     tags=("FD:model", "FD:text-loss", "FD:text-counts", "FD:text-causal", "FD:text-stages", "FD:origin"),
-    figures=lambda: parts.FIGURES,
+    figures=lambda: reproduction("focus_dilution").TEXT_FIGURES,
     ledger=("tinystories", "wikitext-2", "tinystories-adam", "wikitext-2-adam", "transformer"),
 )

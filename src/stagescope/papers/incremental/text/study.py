@@ -8,6 +8,7 @@ from stagescope.corpora.options import TextOptions
 from stagescope.papers import incremental as lazy
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.study import Study
 
 
@@ -67,6 +68,6 @@ TEXT_STUDY = Study(
         ),
     ),
     tags=("ISA:text-heads", "ISA:text-importance", "ISA:text-stages", "ISA:mass"),
-    figures=lambda: lazy.TEXT_FIGURES,
+    figures=lambda: reproduction("incremental").TEXT_FIGURES,
     ledger=("topics", "tinystories", "wikitext-2", "characters", "tinystories-sgd"),
 )

@@ -9,6 +9,7 @@ from stagescope.options import refuse_unused
 from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
 from stagescope.papers.paper import Kind
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.study import Study
 
 
@@ -96,6 +97,6 @@ STUDY = Study(
         Kind((f"{_HERE}.loss:TextTransformerLoss",), **_READING, views=lambda reading: parts.transformer_views(reading)),
     ),
     tags=("SnS:model", "SnS:merged-columns", "SnS:text-windows", "SnS:text-transformer", "SnS:text-stages"),
-    figures=lambda: parts.TEXT_FIGURES,
+    figures=lambda: reproduction("scan_snap").TEXT_FIGURES,
     ledger=("topics", "wikitext-2", "tinystories", "wikitext-2-transformer", "wikitext-2-decay"),
 )

@@ -107,14 +107,14 @@ def _rows(run: Run) -> dict[str, Any]:
 
 def _figure(name: str, title: str, corpus: str) -> Figure:
     def draw(numbers: Numbers) -> Any:
-        from stagescope.papers.focus_dilution.text import figures_draw
+        from . import text_drawings
 
-        return figures_draw.draw(numbers)
+        return text_drawings.draw(numbers)
 
     return Figure(f"-{name}", f"Focus and dilution on {title}", of_corpus(corpus), draw, _COST, needs=corpus)
 
 
-FIGURES = {
+TEXT_FIGURES = {
     "wikitext": _figure("wikitext", "WikiText-2", "wikitext-2"),
     "tinystories": _figure("tinystories", "TinyStories", "tinystories"),
 }

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.papers import scan_snap as parts
 from stagescope.papers.published import published
 from stagescope.papers.reading import stages
 from stagescope.papers.rebuild import rebuilt
@@ -241,7 +240,13 @@ def entropies(
 def _figure(name: str, title: str, compute: Callable[..., Numbers], cost: str = "", **more: Any) -> tuple[str, Figure]:
     """Drawn by the namesake of what computes its numbers; matplotlib is imported when something is drawn."""
     namesake = compute.func if isinstance(compute, partial) else compute
-    return name, Figure(name, title, compute, lambda numbers: getattr(parts.drawings, namesake.__name__)(numbers), cost, **more)
+
+    def draw(numbers: Numbers) -> Any:
+        from . import drawings
+
+        return getattr(drawings, namesake.__name__)(numbers)
+
+    return name, Figure(name, title, compute, draw, cost, **more)
 
 
 FIGURES = dict(

@@ -1,4 +1,4 @@
-"""Numbers and drawings of the figures of linear attention in context (arXiv 2501.16265), and of two that are not in the paper.
+"""Numbers and drawings of the figures of linear attention in context (arXiv 2501.16265), and of two of our own.
 
 The authors' code does not divide attention by N and its loss has no 1/2. Step n is t = 2 lr N n for merged heads, whose
 parameters are theirs times sqrt(N), and t = 2 lr N^(2/3) n for separate ones, whose parameters are theirs times N^(1/3).

@@ -1,0 +1,4 @@
+"""The published figures of scan and snap (arXiv 2305.16380), on synthetic sequences and on text, made again."""
+
+from .figures import FIGURES as FIGURES
+from .figures import TEXT_FIGURES as TEXT_FIGURES
