@@ -87,6 +87,9 @@ def test_a_start_that_is_too_large_has_a_note_beside_the_others(ask):
         ((*SMALL, "--init-scale", "-1"), "init-scale"),
         ((*SMALL, "--seeds", "0"), "at least one"),
         ((*SMALL, "--critical-scale", "E9"), "E9"),
+        ((*SMALL, "--optimizer", "adam", "--critical-scale", "E1"), "a critical scale is one of gradient flow"),
+        ((*SMALL, "--optimizer", "gd", "--critical-scale", "E1"), "a critical scale is one of gradient flow"),
+        ((*SMALL, "--optimizer", "adam", "--path"), "a saddle path is one of gradient flow"),
         (("predict", "scan-snap"), "no waiting time to predict. |F| = 0.69 at the start; run it instead"),
         (
             ("predict", "incremental"),

@@ -61,12 +61,15 @@ class Predict(Command):
         flags: PredictFlags = self.study
         if flags.seeds < 1:
             raise InputError(f"--seeds is {flags.seeds}, but at least one start must be drawn")
-        predictions, critical, asked = _predictions(flags), [], flags.critical_scale
+        asked = flags.critical_scale
+        plans = [] if asked is None else [(seed, _plan(flags, None, seed)[1]) for seed in flags.drawn]
+        if any(_by_steps(flags, plan) for _, plan in plans):
+            raise InputError("a critical scale is one of gradient flow; leave out --critical-scale, or choose --optimizer flow")
+        predictions, critical = _predictions(flags), []
         if asked is not None:
             from stagescope.papers.predicting import critical_scale
 
-            starts = [(seed, _plan(flags, None, seed)[1].what) for seed in flags.drawn]
-            critical = [(seed, critical_scale(what, asked, seed=seed)) for seed, what in starts]
+            critical = [(seed, critical_scale(plan.what, asked, seed=seed)) for seed, plan in plans]
         if flags.json_:
             answers = [{"init_scale": scale, "seed": seed, "by": path.by, **path.json()} for scale, seed, path in predictions]
             extra = {"critical_scales": [{"seed": seed, **each.json()} for seed, each in critical]} if asked else {}
@@ -109,7 +112,7 @@ def _path(flags: PredictFlags, plan: "Setup") -> "SaddlePath":
     from stagescope.papers.predicting import UNTIL, flow_events, predict, saddle_path
 
     flow, until = plan.dynamics, plan.until
-    if isinstance(flow, Descent) and _predicts_steps(study(flags.study_name)):
+    if isinstance(flow, Descent) and _by_steps(flags, plan):
         if flags.path:
             raise InputError("a saddle path is one of gradient flow; leave out --path, or choose --optimizer flow")
         return predict(plan.what, plan.params, descent=flow)
@@ -139,6 +142,13 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
     if as_field(plan.what).draw(0) is not None:
         raise InputError(f"these settings draw a batch for every step; {_remedy(of_study)}")
     return getattr(chosen, "init_scale", 0.0), plan
+
+
+def _by_steps(flags: PredictFlags, plan: "Setup") -> bool:
+    """Whether a start moves by steps that a paper predicts as such."""
+    from stagescope.dynamics.descent import Descent
+
+    return isinstance(plan.dynamics, Descent) and _predicts_steps(study(flags.study_name))
 
 
 def _predicts_steps(found: "Study") -> bool:

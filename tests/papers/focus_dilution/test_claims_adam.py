@@ -55,6 +55,16 @@ def test_another_start_and_a_warped_run_are_violated(run):
     assert found["blind"].verdict == "inconclusive"  # the head model misses the run by as much
 
 
+def test_norms_between_the_frames_of_a_coarse_recording_are_no_freeze(run):
+    """One frame in the window of the focus shows no change, whatever the norms did: nothing is said of them."""
+    few = np.array([0, 50, 120, 300])
+    params = {name: 1.0001 * run.params[name][few] for name in run.params}  # not the law's own frames: read as they are
+    coarse = replace(run, params=params, series={name: values[few] for name, values in run.series.items()}, memo={})
+    found = verdicts(coarse, "freeze")["freeze"]
+    assert found.verdict == "inconclusive"
+    assert "no rare row stays in focus long enough" in found.regime
+
+
 def test_a_straight_line_is_violated(run):
     share = (run.step / run.step[-1]).reshape(-1, 1, 1)
     params = {name: run.params[name][:1] + share * (run.params[name][-1:] - run.params[name][:1]) for name in run.params}

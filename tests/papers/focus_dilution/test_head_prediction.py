@@ -45,6 +45,21 @@ def test_another_start_says_something_else(run):
     assert far[0] < 0.03 < far[1]
 
 
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        (Descent(optimizer=Adam(), lr=4e-4, steps=3), ""),
+        (Descent(optimizer=Adam(), lr=4e-3, steps=3), "steps of 4.0e-03"),
+        (Descent(optimizer=Adam(eps=1e-3), lr=4e-4, steps=3), "eps 0.001"),
+        (Descent(optimizer=GD(), lr=4e-4, steps=3), "GD"),
+    ],
+)
+def test_steps_on_which_no_interval_was_measured_have_a_note(steps, why):
+    notes = head_prediction(LAW, START, steps).notes[2:]
+    assert len(notes) == bool(why)
+    assert all("intervals were measured" in note and why in note for note in notes)
+
+
 def test_a_focused_row_is_read_off_its_curve():
     """A made-up row: up at 2, top at 4, half of its gain lost at 6, back at 7; one that still rises has no peak."""
     time = np.linspace(0, 10, 1001)

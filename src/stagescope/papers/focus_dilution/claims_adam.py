@@ -418,7 +418,7 @@ def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
     """From .3 of the step of a rare row's focus after it to as long before its dilution or the end: 40 steps as published.
 
     Not beyond 1 / (1 - beta2), after which the mean square of gradients forgets those before saturation, and only where every row
-    is saturated: a row that looks elsewhere moves the embedding of the token it looks at.
+    is saturated: a row that looks elsewhere moves the embedding of the token it looks at. A change needs two frames inside.
     """
     windows, adam = {}, evidence.steps.adam
     assert adam is not None
@@ -427,14 +427,13 @@ def _windows(evidence: Evidence) -> dict[int, tuple[float, float]]:
         if found.up is not None:
             stop = min(evidence.end if found.down is None else found.down, 1 / (1 - adam.b2))
             windows[row] = (1 + LIMITS.transient) * found.up, stop - LIMITS.transient * found.up
-    windows = {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a}
-    return {row: window for row, window in windows.items() if _least_focus(evidence, window) >= 1 - LIMITS.negligible}
+    return {row: (a, b) for row, (a, b) in windows.items() if b - a >= LIMITS.transient * a and _saturated(evidence, a, b)}
 
 
-def _least_focus(evidence: Evidence, window: tuple[float, float]) -> float:
-    """The least attention of any row on the most frequent token in a window."""
-    inside = (evidence.time >= window[0]) & (evidence.time <= window[1])
-    return float(np.min(evidence.curves.on_frequent[inside], initial=1.0))
+def _saturated(evidence: Evidence, begin: float, stop: float) -> bool:
+    """Whether frames between two times show every row on the most frequent token, or nearly so."""
+    inside = (evidence.time >= begin) & (evidence.time <= stop)
+    return int(inside.sum()) > 1 and float(evidence.curves.on_frequent[inside].min()) >= 1 - LIMITS.negligible
 
 
 def _freeze(evidence: Evidence) -> Comparison:
@@ -442,7 +441,7 @@ def _freeze(evidence: Evidence) -> Comparison:
     for row, (begin, stop) in _windows(evidence).items():
         inside = (evidence.time >= begin) & (evidence.time <= stop)
         norms = evidence.curves.norms[inside, row]
-        changes[row] = float(np.abs(norms / norms[0] - 1).max()) if len(norms) else 0.0
+        changes[row] = float(np.abs(norms / norms[0] - 1).max())
     worst = max(changes, key=lambda row: changes[row])
     grown = evidence.curves.norms[:, evidence.curves.frequent]
     begin, stop = _windows(evidence)[worst]

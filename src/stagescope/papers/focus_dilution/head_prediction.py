@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 
 from stagescope.detect.events import first_crossing
-from stagescope.dynamics.descent import Descent
+from stagescope.dynamics.descent import Adam, Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError
@@ -27,7 +27,7 @@ from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import openings_of
-from stagescope.params import Params
+from stagescope.params import Params, root_mean_square
 
 FRAMES = 1000
 """Of a run of the head model: curves of a published run then move by less than .03 between two."""
@@ -115,8 +115,8 @@ def why_not_spoken(law: TokenLoss, start: Params, descent: Descent) -> str:
 def head_prediction(law: TokenLoss, start: Params, descent: Descent) -> SaddlePath:
     """Events of a descent from its start: rows by one column of heads, E_k, Q_k and selfK by `LIMITS.columns` of them.
 
-    Intervals are those within which nine of ten events came on chains that were drawn for this. An event of one kind that comes
-    after Q2 of the several columns has the wider interval of later cycles.
+    Intervals are those within which nine of ten events came under Adam on chains that were drawn for this; a note says where the
+    steps are others. An event of one kind that comes after Q2 of the several columns has the wider interval of later cycles.
     """
     if why := why_not_spoken(law, start, descent):
         raise InputError(why)
@@ -129,8 +129,22 @@ def head_prediction(law: TokenLoss, start: Params, descent: Descent) -> SaddlePa
     notes = (
         f"predicted by the head model: 1 column of queries and keys for rows, {several.law.model.key_width} for E, Q and self",
         f"total focus on token {one.frequent}: {_listed(rows)}; largest attention on it: {heights}",
+        *_beyond_intervals(start, descent),
     )
     return SaddlePath((), events, notes, 0.0, one.time, {}, by="head model", of_rows=ROW_EVENTS, clock=descent.clock)
+
+
+def _beyond_intervals(start: Params, descent: Descent) -> list[str]:
+    """Why events may come outside their intervals, which were measured under Adam from starts of many steps."""
+    optimizer, sigma = descent.optimizer, root_mean_square({"W0": np.asarray(start["W0"], dtype=float)})
+    if not isinstance(optimizer, Adam) or optimizer.eps >= LIMITS.small_eps:
+        how = f"eps {optimizer.eps:g}" if isinstance(optimizer, Adam) else type(optimizer).__name__
+        few = "under gradient descent 28 of 53 events came inside"
+        return [f"intervals were measured under Adam with eps below {LIMITS.small_eps:g}, not under {how}; {few}"]
+    if sigma < LIMITS.steps_of_start * descent.lr:
+        why = f"the start {sigma:.1e} is passed in {sigma / descent.lr:.2g} steps of {descent.lr:.1e}"
+        return [f"{why}; intervals were measured where that takes {LIMITS.steps_of_start:g} steps or more"]
+    return []
 
 
 def _listed(rows: list[int]) -> str:

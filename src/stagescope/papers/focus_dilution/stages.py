@@ -71,7 +71,7 @@ class TokenCycle:
 
     @property
     def end(self) -> float | None:
-        """When the row looks on_others."""
+        """When the row looks at other tokens."""
         return self.half if self.half is not None else self.back
 
 
