@@ -1,4 +1,5 @@
-"""A training step of the preset `transformer` (batch 3000, float32, AdamW, clip 1) against PyTorch, one thread each.
+"""A training step of the pre-norm student at the sizes of `published-transformer` (batch 3000, float32, AdamW, clip 1) against
+PyTorch, one thread each.
 
 Sides, on the same sequences from the same parameters, checked to give the same gradient without dropout:
 - eager: the model as one writes it, every row through every layer;
@@ -167,7 +168,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     plan = ss.study("incremental")
-    setup = plan.setup(plan.configured("transformer"), 0)
+    setup = plan.setup(plan.configured("published-transformer", student="pre-norm"), 0)
     loss, layout = setup.what, Layout.of(setup.params)
     assert isinstance(loss, ss.TransformerLoss)
     assert isinstance(setup.dynamics, ss.Descent)

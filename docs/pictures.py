@@ -13,10 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from PIL import Image
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.progress import Progress
 from stagescope.views.figure import CATEGORIES, colour_map
+from stagescope.views.figure import STYLE as PAGE
 
 STYLE: Any = {
     "font.size": 9,
@@ -35,9 +37,14 @@ SHADES = {"uniform": "#f2f2f2", "scan": "#dbe9f6", "snapped": "#fdf0d9"}
 PLACES = {"onset": ("right", 0), "peak": ("center", 1), "winner": ("left", 0), "slow": ("center", 0), "snap": ("center", 0)}
 """Side and row of each event's name above the axes: three of the events are close together."""
 SPAN = (1.0, 1000.0)
-CYCLE = {"condensation": "#f2f2f2", "focus, dilution": "#dbe9f6", "": "#f2f2f2", "the next cycles": "#fdf0d9"}
-ROWS = CATEGORIES[:4]
-EMBEDDING, SCORES, FIRST = *CATEGORIES[:2], 20.0
+EMBEDDING, SCORES = CATEGORIES[:2]
+REPRODUCED = {
+    "published-run": "2",
+    "focus-and-dilution": "theorem-and-experiment",
+    "blind-focus": "blind",
+    "frozen-attention": "frozen",
+}
+"""Pictures of focus-dilution.md by the figure that they are."""
 
 
 def attention(ax: Axes, figure: Figure, curves: ss.ClassAttention, stages: ss.Stages, n: int = 0) -> None:
@@ -83,51 +90,6 @@ def speed(ax: Axes, curves: ss.ClassAttention, stages: ss.Stages) -> None:
     ax.set_title("Snap: it peaks, then slows to a crawl", pad=33)
 
 
-def rows(ax: Axes, curves: TokenCurves, stages: ss.Stages) -> None:
-    """Attention of every query type on the frequent token, with the stages of the first cycle shaded."""
-    events = {name: when for name, when in stages.events.items() if when is not None}
-    for name, start, stop in (
-        ("condensation", FIRST, events["Q1"]),
-        ("focus, dilution", events["Q1"], events["dilution1"]),
-        ("", events["dilution1"], events["E2"]),
-        ("the next cycles", events["E2"], curves.time[-1]),
-    ):
-        ax.axvspan(start, stop, color=CYCLE[name], lw=0)
-        place, side = (start, "left") if name == "condensation" else (np.sqrt(start * stop), "center")
-        ax.text(place, 1.025, name, transform=ax.get_xaxis_transform(), ha=side, va="bottom", fontsize=8.5)
-    for row, colour in enumerate(ROWS):
-        label = f"query {row} (frequent)" if row == curves.frequent else f"query {row}"
-        ax.plot(curves.time, curves.attention[:, row, curves.frequent], color=colour, lw=1.6, label=label)
-    ax.axhline(curves.pi[curves.frequent], color="0.2", lw=0.7, ls=(0, (4, 2)), zorder=0)
-    ax.legend(loc=(0.03, 0.1), frameon=False, fontsize=8.5, borderpad=0.1, handlelength=1.0, handletextpad=0.5, labelspacing=0.3)
-    ax.set(xscale="log", xlim=(FIRST, curves.time[-1]), xlabel="flow time $t$", ylim=(-0.02, 1.04))
-    ax.set(ylabel="attention on the frequent token")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xticks([20, 50, 100, 200, 500])
-    ax.xaxis.set_minor_formatter("")
-    ax.set_title("Attention focuses on the frequent token, then dilutes", pad=22)
-
-
-def openings(ax: Axes, curves: TokenCurves, ladder: ss.Ladder) -> None:
-    """Singular values of embedding and scores; dashed, how each should rise according to the saddle ladder."""
-    for values, colour, name in (
-        (curves.embedding_values, EMBEDDING, "embedding $W_0$"),
-        (curves.score_values, SCORES, r"scores $\Phi$"),
-    ):
-        lines = ax.plot(curves.time, values[:, :3], color=colour, lw=1.6)
-        lines[0].set_label(name)
-    for rung in ladder:
-        if rung.near and rung.opening and rung.predicted_escape:
-            rate = rung.rates[0] * (1 if rung.opening == "embedding" else 2)  # scores are a product of two openings
-            span = np.array([-np.log(30) / rate, np.log(5) / rate])
-            ax.plot(rung.predicted_escape + span, 0.1 * np.exp(rate * span), color="black", lw=1.1, ls=(0, (3, 2)), zorder=5)
-    ax.plot([], [], color="black", lw=1.1, ls=(0, (3, 2)), label="predicted")
-    ax.axhline(0.1, color="0.2", lw=0.7, ls=(0, (1, 2)), zorder=0)
-    ax.legend(loc=(0.62, 0.05), frameon=False, fontsize=8.5, borderpad=0.1, handlelength=1.6, handletextpad=0.5, labelspacing=0.3)
-    ax.set(yscale="log", ylim=(1e-5, 80), xlim=(0, 460), xlabel="flow time $t$", ylabel="singular values")
-    ax.set_title("Directions open one by one", pad=22)
-
-
 def _log_time(ax: Axes) -> None:
     ax.set(xscale="log", xlim=SPAN, xlabel="flow time $t$")
     ax.xaxis.set_major_formatter("{x:g}")
@@ -142,25 +104,28 @@ def scan_and_snap() -> Figure:
     return figure
 
 
-def focus_and_dilution() -> Figure:
-    run = ss.run_study("focus-dilution", "ref", frames=2000)
-    curves = token_curves(run)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.7), layout="constrained")
-    rows(left, curves, ss.stages(run))
-    openings(right, curves, ss.saddle_ladder(run))
-    return figure
+def reproduced(name: str) -> Figure:
+    """A figure as `stagescope reproduce focus-dilution --figure NAME` draws it."""
+    figure = ss.study("focus-dilution").figures()[name]
+    return figure.draw(figure.compute(Progress()))
 
 
 def save(figure: Figure, out: Path) -> None:
     figure.get_layout_engine().set(wspace=0.06)  # pyright: ignore[reportOptionalMemberAccess, reportCallIssue]
-    figure.savefig(out, dpi=165, metadata={"Software": None}, pil_kwargs={"optimize": True})
+    figure.savefig(out, dpi=140 if figure.get_figwidth() > 10 else 165, metadata={"Software": None})
+    with Image.open(out) as drawn:
+        small = drawn.convert("RGB").quantize(96, dither=Image.Dither.NONE)  # lines and text: half of the size
+    small.save(out, optimize=True)
     print(f"{out.name}: {out.stat().st_size / 1e3:.0f} kB")
 
 
 def main(folder: Path) -> None:
-    for name, make in (("scan-and-snap", scan_and_snap), ("focus-and-dilution", focus_and_dilution)):
-        with plt.rc_context(STYLE):
-            save(make(), folder / f"{name}.png")
+    with plt.rc_context(STYLE):
+        save(scan_and_snap(), folder / "scan-and-snap.png")
+    page: Any = PAGE
+    for name, figure in REPRODUCED.items():
+        with plt.rc_context(page):
+            save(reproduced(figure), folder / f"{name}.png")
 
 
 if __name__ == "__main__":

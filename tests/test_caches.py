@@ -14,7 +14,7 @@ from stagescope.caches import cache_folder, processor, read_entry, write_entry
 
 @pytest.fixture(autouse=True)
 def own_place(tmp_path, monkeypatch):
-    monkeypatch.delenv(caches.VARIABLE, raising=False)
+    monkeypatch.setenv(caches.VARIABLE, "")  # not delenv: what is set in a test would stay where there was nothing
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

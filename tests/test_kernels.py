@@ -30,7 +30,7 @@ def double(x):
 @pytest.fixture
 def double(tmp_path, monkeypatch):
     """Imports the kernel anew, as another process would, from its file or from a copy."""
-    monkeypatch.delenv(caches.VARIABLE, raising=False)
+    monkeypatch.setenv(caches.VARIABLE, "")  # not delenv: what is set in a test would stay where there was nothing
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = tmp_path / "doubling.py"
     path.write_text(SOURCE)
@@ -159,7 +159,7 @@ def test_numba_reads_through_the_checked_methods():
 
 
 def test_a_callback_is_kept_too(tmp_path, monkeypatch):
-    monkeypatch.delenv(caches.VARIABLE, raising=False)
+    monkeypatch.setenv(caches.VARIABLE, "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def negative(x):

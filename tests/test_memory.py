@@ -105,7 +105,7 @@ def test_too_large_a_run_is_refused_at_once(options, words):
         (lambda: ss.PositionalHeads(**SIZES), 3 * (4 * 6 + 25)),
         (lambda: ss.ContentHeads(**SIZES), 3 * (11 * 11 + 5 * 11)),
         (lambda: ss.RegressionHeads(positions=9, gains=(2.0, 1.0), heads=3), 3 * (9 + 2)),
-        (lambda: ss.Transformer(**SIZES, width=6, mlp=0, norm="none"), 5 * 6 + 6 * 6 + 4 * 36 + 6 * 5 + 5),
+        (lambda: ss.Transformer(**SIZES, width=6, mlp=0, norm="none"), 5 * 6 + 6 * 6 + 4 * 36 + 6 * 5),  # no output bias
     ],
 )
 def test_models_fit_in_just_as_much_as_they_take(monkeypatch, make, numbers):

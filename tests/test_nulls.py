@@ -103,3 +103,10 @@ def test_rows_of_other_sources_and_cut_lines_are_left_out(tmp_path):
     file.write_text("\n".join(map(json.dumps, rows)) + '\n{"commit": "b", "fai')
     assert [row["seed"] for row in replay_nulls.rows_of(file, "a")] == [0, 1]
     assert [row["seed"] for row in replay_nulls.rows_of(file)] == [2]
+
+
+def test_a_process_of_its_own_judges_as_check_does(tmp_path):
+    ss.run_study("scan-snap", until=20.0, frames=40, progress=False).save(tmp_path / "run")
+    verdicts = replay_nulls._judged(tmp_path / "run", process=True)
+    assert verdicts == replay_nulls._judged(tmp_path / "run", process=False)
+    assert "confirmed" in verdicts.values()

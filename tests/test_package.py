@@ -27,9 +27,12 @@ def test_the_wheel_has_the_package_and_nothing_else(distributions):
     assert wheel.stat().st_size < LARGEST
     assert {name.partition("/")[0].partition("-")[0] for name in found} == {"stagescope"}
     assert not [name for name in found if "__pycache__" in name or name.endswith((".pyc", ".nbi", ".nbc")) or "/test_" in name]
-    tracked = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    tracked = subprocess.run(
+        ["git", "ls-files", "src", "reproductions"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
     if tracked:  # not in an unpacked source distribution
-        assert {name.removeprefix("src/") for name in tracked} == {name for name in found if ".dist-info/" not in name}
+        inside = {name.removeprefix("src/") if name.startswith("src/") else f"stagescope/{name}" for name in tracked}
+        assert inside == {name for name in found if ".dist-info/" not in name}
     assert "stagescope/py.typed" in found
 
 

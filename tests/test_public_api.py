@@ -62,7 +62,8 @@ def test_types_are_shipped():
     """The marker of typed packages lies in the package, and the wheel is the whole package."""
     assert (Path(ss.__file__).parent / "py.typed").read_text() == ""
     settings = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
-    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/stagescope"]}
+    scripts = {"reproductions": "stagescope/reproductions"}
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/stagescope"], "force-include": scripts}
 
 
 def test_importing_the_package_is_light():

@@ -16,7 +16,6 @@ MODULES = (
     "focus_dilution_events",
     "incremental_flow",
     "incremental",
-    "incremental_figures",
     "incremental_stopping",
     "linear_icl",
     "markov_icl",

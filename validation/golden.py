@@ -58,6 +58,17 @@ VOLATILE = {"version", "provenance", "environment"}
 """Fields of a page that say by which versions, where and when it was made."""
 _STUDENTS = {"sequences": 300, "batch": 100, "watched": 50}
 _TRANSFORMER = {**_STUDENTS, "steps": 6, "frames": 5, "vocab": 10, "width": 24, "targets": 5}
+_CONTENT = {**_STUDENTS, "steps": 12, "frames": 6, "vocab": 10, "targets": 5}
+_OF_TRANSFORMERS = ("published-transformer", "published-transformer-2", "published-reversed", "published-sgd")
+_OF_CONTENT = (
+    "published",
+    "published-online",
+    "published-overlapping",
+    "published-overlapping-3",
+    "published-two-layers",
+    "published-weighted",
+    "published-xavier",
+)
 _TEXT_TRANSFORMER = {"steps": 100, "batch": 4, "vocab": 200, "width": 16}
 _SMALL_ADAM = {"steps": 400, "frames": 100, "sequences": 5000, "width": 64}
 SHORT: dict[str, dict[str, Any]] = {
@@ -68,12 +79,11 @@ SHORT: dict[str, dict[str, Any]] = {
     "incremental/ladder": {"steps": 150, "frames": 60},
     "incremental/gd-ladder": {"steps": 300, "frames": 60, "sequences": 1000},
     "incremental/regression-transformer": {"steps": 500, "frames": 60},
-    "incremental/content": {**_STUDENTS, "steps": 12, "frames": 6, "vocab": 10, "targets": 5},
-    "incremental/transformer": _TRANSFORMER,
-    "incremental/transformer-2": _TRANSFORMER,
+    **{f"incremental/{name}": _CONTENT for name in _OF_CONTENT},
+    **{f"incremental/{name}": _TRANSFORMER for name in _OF_TRANSFORMERS},
     "text-focus": {"steps": 100, "frames": 12, "watched": 512, "batch": 128},
     "text-focus/published-tinystories": {"steps": 20, "frames": 12, "watched": 256, "vocab": 500, "width": 32},
-    "text-focus/published-wikitext": {"steps": 20, "frames": 12, "watched": 256, "vocab": 600, "width": 32},
+    "text-focus/published-wikitext": {"steps": 20, "frames": 12, "watched": 256, "width": 32},
     "text-focus/causal": {"steps": 50, "frames": 12, "watched": 512, "batch": 8},
     "text-focus/residual": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},
     "text-focus/transformer": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},

@@ -19,6 +19,7 @@ FALSIFIED_COUNTS = Path(__file__).parent / "replay_nulls.json"
 BEGIN, END = "<!-- tables: made by `python -m validation.how_sure` -->", "<!-- end of tables -->"
 FALSIFIED_BEGIN, FALSIFIED_END = "<!-- falsified: made by `python -m validation.replay_nulls` -->", "<!-- end of falsified -->"
 DECIDED = {"confirmed": "confirmed", "violated": "violated", "inconclusive": "undecided"}
+JUDGES = {"command": "by `stagescope check --json`, each in a process of its own", "check": "by `ss.check` of each folder"}
 HEAD = """| claim | kind | in regime | confirmed | violated | undecided | nulls (in regime): confirmed, violated |
 |---|---|---|---|---|---|---|"""
 
@@ -123,7 +124,7 @@ def _between(text: str, begin: str, end: str, new: str) -> str:
 def page(text: str, found: dict[str, Any]) -> str:
     """The page with its tables renewed."""
     drawn = json.loads(FALSIFIED_COUNTS.read_text())
-    said = f"Judged by the sources of commit {drawn['commit']}.\n\n{falsified_tables(drawn['studies'])}"
+    said = f"Judged {JUDGES[drawn['by']]}, with the sources of commit {drawn['commit']}.\n\n{falsified_tables(drawn['studies'])}"
     return _between(_between(text, BEGIN, END, tables(found)), FALSIFIED_BEGIN, FALSIFIED_END, said)
 
 

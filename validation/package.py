@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tests.packaging import built
 
 PYTHONS = ("3.11", "3.12", "3.13")
-STUDIES = ("focus-dilution", "incremental --preset ode-mirror", "linear-icl", "markov-icl --model R --lags 20", "scan-snap")
+STUDIES = ("focus-dilution", "incremental --preset published-flow", "linear-icl", "markov-icl --model R --lags 20", "scan-snap")
 
 
 class Case(NamedTuple):

@@ -147,13 +147,13 @@ def _judged(folder: Path, process: bool) -> dict[str, str]:
         return {row.tag: row.verdict for row in ss.check(folder)}
     command = [sys.executable, "-m", "stagescope", "check", str(folder), "--json"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return {row["tag"]: row["verdict"] for row in map(json.loads, answer.splitlines()) if "tag" in row and "verdict" in row}
+    return {row["tag"]: row["verdict"] for row in json.loads(answer)["claims"]}
 
 
 def _draw(process: bool, commit: str, task: tuple[str, int]) -> dict[str, Any]:
     """One true run and its falsified folders, judged; what fails is a row with its reason."""
     study, seed = task
-    began, row = time.process_time(), {"study": study, "seed": seed, "commit": commit}
+    began, row = time.process_time(), {"study": study, "seed": seed, "commit": commit, "process": process}
     try:
         with TemporaryDirectory() as name:
             root = Path(name)
@@ -206,7 +206,8 @@ def counted(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def write_counts(file: Path) -> dict[str, Any]:
     rows = rows_of(file)
-    found = {"commit": rows[-1]["commit"] if rows else "", "studies": counted(rows)}
+    by = "command" if rows and all(row.get("process") for row in rows) else "check"
+    found = {"commit": rows[-1]["commit"] if rows else "", "by": by, "studies": counted(rows)}
     how_sure.FALSIFIED_COUNTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     how_sure.main()
     return found["studies"]

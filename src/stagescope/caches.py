@@ -57,10 +57,10 @@ def _private(base: Path, kind: str) -> Path:
     whole = base / "stagescope"
     for folder in (whole, whole / kind):
         folder.mkdir(exist_ok=True, mode=0o700)
-        found = folder.stat()
-        if found.st_uid != os.getuid():
+        status = folder.stat()
+        if status.st_uid != os.getuid():
             raise RuntimeError(f"{folder} belongs to another user")
-        if found.st_mode & 0o777 != 0o700:
+        if status.st_mode & 0o777 != 0o700:
             folder.chmod(0o700)
     if not os.access(whole / kind, os.W_OK):
         raise RuntimeError(f"{whole / kind} cannot be written")
@@ -134,9 +134,9 @@ def write_entry(path: Path, body: bytes) -> None:
 
 def _seal(path: Path, body: bytes) -> bytes:
     """The name is part of it, so that no entry is taken for another one."""
-    found = hashlib.sha256(path.name.encode() + b"\0")
-    found.update(body)
-    return found.digest()
+    seal = hashlib.sha256(path.name.encode() + b"\0")
+    seal.update(body)
+    return seal.digest()
 
 
 def fresh() -> bool:
@@ -149,7 +149,7 @@ def kept(name: str, decoded: Callable[[bytes], Decoded]) -> Decoded | None:
     if fresh() or (folder := cache_folder(READINGS)) is None or (body := read_entry(folder / name)) is None:
         return None
     try:
-        found = decoded(body)
+        decoded_entry = decoded(body)
     except Exception as error:  # whole, but not what this package writes
         say(f"the cache file {folder / name} holds no answer ({type(error).__name__}); it is removed and made again")
         with suppress(OSError):
@@ -157,7 +157,7 @@ def kept(name: str, decoded: Callable[[bytes], Decoded]) -> Decoded | None:
         return None
     with suppress(OSError):
         os.utime(folder / name)  # the time of its last use
-    return found
+    return decoded_entry
 
 
 def keep(name: str, body: bytes) -> None:
@@ -166,7 +166,7 @@ def keep(name: str, body: bytes) -> None:
         return
     write_entry(folder / name, body)
     with suppress(OSError):
-        entries = sorted((found.stat().st_mtime_ns, found.stat().st_size, found.path) for found in os.scandir(folder))
+        entries = sorted((entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in os.scandir(folder))
         excess = sum(size for _, size, _ in entries) - BOUND
         for _, size, path in entries:
             if excess <= 0:
@@ -199,8 +199,8 @@ def sources_stamp(folder: Path) -> str:
 
 
 def _sources(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as found:
-        for entry in found:
+    with os.scandir(folder) as listing:
+        for entry in listing:
             if entry.is_dir():
                 yield from () if entry.name == "__pycache__" else _sources(entry.path)
             else:

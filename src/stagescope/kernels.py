@@ -72,8 +72,8 @@ class _Place(caching.UserProvidedCacheLocator):
         self._cache_path = str((cache_folder("numba") or Path()) / made_by / name)
 
     def get_source_stamp(self) -> Any:
-        found = os.stat(self._py_file)
-        return _digest(self._py_file, found.st_mtime_ns, found.st_size)
+        status = os.stat(self._py_file)
+        return _digest(self._py_file, status.st_mtime_ns, status.st_size)
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> "_Place":
@@ -113,8 +113,8 @@ class _Files(caching.IndexDataCacheFile):
         return self._source_stamp, seen.hexdigest()
 
     def load(self, key: Any) -> Any:
-        found = super().load(key)
-        return found[2] if found is not None and tuple(found[:2]) == (self._stamp, key) else None
+        entry = super().load(key)
+        return entry[2] if entry is not None and tuple(entry[:2]) == (self._stamp, key) else None
 
     def save(self, key: Any, data: Any) -> None:
         super().save(key, (self._stamp, key, data))
@@ -157,13 +157,13 @@ def _made_from(function: Any, options: Mapping[str, Any], seen: set[Any]) -> Ite
         yield f"{code.co_code.hex()} {[const for const in code.co_consts if not isinstance(const, CodeType)]} {code.co_names}"
         own = function.__globals__
         spaces = [own, *(vars(own[name]) for name in code.co_names if isinstance(own.get(name), ModuleType))]
-        for found in (space.get(name) for name in code.co_names for space in spaces):
-            if hasattr(found, "py_func"):
-                yield from _made_from(found.py_func, found.targetoptions, seen)
-            elif hasattr(found, "_defn"):  # an intrinsic: what writes its machine code
-                yield from _made_from(found._defn, {}, seen)
-            elif isinstance(found, int | float | complex | str | tuple | np.ndarray | np.generic):
-                yield repr(found.tolist() if isinstance(found, np.ndarray) else found)
+        for named in (space.get(name) for name in code.co_names for space in spaces):
+            if hasattr(named, "py_func"):
+                yield from _made_from(named.py_func, named.targetoptions, seen)
+            elif hasattr(named, "_defn"):  # an intrinsic: what writes its machine code
+                yield from _made_from(named._defn, {}, seen)
+            elif isinstance(named, int | float | complex | str | tuple | np.ndarray | np.generic):
+                yield repr(named.tolist() if isinstance(named, np.ndarray) else named)
 
 
 _KNOWN = all(hasattr(caching.IndexDataCacheFile, name) for name in vars(_Files) if name.lstrip("_").startswith(("load", "save")))
@@ -186,10 +186,10 @@ class _KernelCache(caching.FunctionCache):
         """
         try:
             rtsys.initialize(target_context)
-            found = self._cache_file.load(self._index_key(sig, target_context.codegen()))
-            if found is not None and self._cache_file.linear_algebra:
+            code = self._cache_file.load(self._index_key(sig, target_context.codegen()))
+            if code is not None and self._cache_file.linear_algebra:
                 target_context.refresh()
-            return None if found is None else self._impl.rebuild(target_context, found)
+            return None if code is None else self._impl.rebuild(target_context, code)
         except Exception as error:
             say(f"the compiled {self._py_func.__name__} in {self._cache_path} cannot be used ({error}); it is made again")
             return None

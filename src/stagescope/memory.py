@@ -12,13 +12,13 @@ from stagescope.errors import InputError
 
 def _machine() -> int:
     """Bytes that this process may use: those of the machine, of its container, or of its own limit, whichever is least."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    found += [limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY]
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    sizes += [limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY]
     for place in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups of version 2 and 1
         path = Path("/sys/fs/cgroup", place)
         text = path.read_text().strip() if os.access(path, os.R_OK) else ""
-        found += [int(text)] if text.isdigit() else []
-    return min(found)
+        sizes += [int(text)] if text.isdigit() else []
+    return min(sizes)
 
 
 MACHINE = _machine()

@@ -10,9 +10,9 @@ from stagescope.errors import InputError
 
 
 class Options(BaseModel):
-    """Flat, typed options of a study; every field has a default and a description."""
+    """Flat, typed options of a study; every field has a default and a description, which is the docstring below it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True, use_attribute_docstrings=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -48,11 +48,11 @@ class Layout:
 
     @cached_property
     def _places(self) -> dict[str, slice]:
-        found, start = {}, 0
+        places, start = {}, 0
         for name, shape in self.shapes:
-            found[name] = slice(start, start + math.prod(shape))
-            start = found[name].stop
-        return found
+            places[name] = slice(start, start + math.prod(shape))
+            start = places[name].stop
+        return places
 
     def pack(self, params: Params) -> np.ndarray:
         if set(params) != set(self.names):

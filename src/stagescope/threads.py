@@ -79,10 +79,10 @@ def _look(info, size, found):  # noqa: ANN001, ANN202 (the loader calls it)
 
 def _loads() -> int | None:
     """How many libraries were loaded so far, which takes microseconds; None where the loader cannot be asked."""
-    found = ctypes.c_ulonglong()
+    counter = ctypes.c_ulonglong()
     with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).dl_iterate_phdr(_look, ctypes.byref(found))
-    return found.value or None
+        ctypes.CDLL(None).dl_iterate_phdr(_look, ctypes.byref(counter))
+    return counter.value or None
 
 
 @lru_cache(maxsize=1)
@@ -98,8 +98,8 @@ def _among(maps: Path) -> dict[Path, _Functions]:
         return {}
     names = {line.split(maxsplit=5)[-1] for line in lines if ".so" in line}  # compiled code has thousands of lines
     paths = [Path(name) for name in sorted(names) if _LIBRARIES.fullmatch(name.rpartition("/")[2])]
-    found = {path: _functions(path) for path in paths}
-    return {path: functions for path, functions in found.items() if functions is not None}
+    by_path = {path: _functions(path) for path in paths}
+    return {path: functions for path, functions in by_path.items() if functions is not None}
 
 
 @cache

@@ -536,7 +536,7 @@ def test_out_and_its_short_form_are_one_option(tmp_path, capsys, monkeypatch, sh
     assert [path.name for path in tmp_path.iterdir()] == ["B"]
 
 
-@pytest.mark.parametrize(("word", "said"), [("transformer", "give --preset transformer"), ("nonsense", "give an option")])
+@pytest.mark.parametrize(("word", "said"), [("published", "give --preset published"), ("nonsense", "give an option")])
 def test_a_word_after_the_study(tmp_path, capsys, word, said):
     assert run(["run", "incremental", word, "--out", str(tmp_path / "run")]) == 2
     assert said in capsys.readouterr().err

@@ -88,7 +88,10 @@ def test_a_start_that_is_too_large_has_a_note_beside_the_others(ask):
         ((*SMALL, "--seeds", "0"), "at least one"),
         ((*SMALL, "--critical-scale", "E9"), "E9"),
         (("predict", "scan-snap"), "no waiting time to predict. |F| = 0.69 at the start; run it instead"),
-        (("predict", "incremental"), "move by Adam; a saddle path is one of gradient flow, as of --preset ode-exact, ode-mirror"),
+        (
+            ("predict", "incremental"),
+            "move by Adam; a saddle path is one of gradient flow, as of --preset ode-exact, published-flow",
+        ),
         (("predict", "text-focus", "--watched", "8"), "no preset of text-focus is; predict focus-dilution or incremental"),
         (("predict", "scan-span"), "scan-snap"),
         (("predict", "focus-dilution", "--preset", "reff"), "ref"),

@@ -17,7 +17,8 @@ class Judged(Mapping[str, Verdict]):
 
     @cached_property
     def _whole(self) -> dict[str, Verdict]:
-        return {row.tag.removeprefix(self._prefix): row for row in ss.check(self._run)}
+        rows = {row.tag.removeprefix(self._prefix): row for row in ss.check(self._run)}
+        return {name: row for name, row in rows.items() if name in self._claims}
 
     def __getitem__(self, name: str) -> Verdict:
         if name not in self._claims or "_whole" in self.__dict__:

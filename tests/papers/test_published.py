@@ -1,6 +1,7 @@
 """Reference numbers: every paper's file has value, unit, tolerance and source; a malformed file says what is wrong."""
 
 import json
+import math
 import pkgutil
 import sys
 from importlib import resources
@@ -9,7 +10,7 @@ import pytest
 
 import stagescope.papers
 from stagescope.errors import StagescopeError
-from stagescope.papers.published import Published, published
+from stagescope.papers.published import HEADINGS, Distance, Published, distance_table, published, write_distances
 
 PACKAGES = [
     found.name
@@ -51,15 +52,17 @@ def test_a_number_is_read_back(package):
 @pytest.mark.parametrize(
     ("text", "about"),
     [
-        ("{", "not JSON"),
-        ("[1]", "list"),
-        (json.dumps({"E1": 23.7}), "float"),
-        (json.dumps({"E1": {"value": 23.7}}), "value"),
-        (json.dumps({"E1": {**GOOD, "value": "23.7"}}), "'23.7'"),
-        (json.dumps({"E1": {**GOOD, "value": []}}), r"\[\]"),
-        (json.dumps({"E1": {**GOOD, "tolerance": -0.1}}), "-0.1"),
-        (json.dumps({"E1": {**GOOD, "unit": None}}), "None"),
-        (json.dumps({"E1": {**GOOD, "source": ""}}), "source ''"),
+        ("{", "JSON"),
+        ("[1]", "object"),
+        (json.dumps({"E1": 23.7}), "E1.*23.7"),
+        (json.dumps({"E1": {"value": 23.7}}), "E1.unit"),
+        (json.dumps({"E1": {**GOOD, "more": 1}}), "E1.more"),
+        (json.dumps({"E1": {**GOOD, "value": "23.7"}}), "E1.value.*'23.7'"),
+        (json.dumps({"E1": {**GOOD, "value": True}}), "E1.value.*True"),
+        (json.dumps({"E1": {**GOOD, "value": []}}), r"E1.value.*\[\]"),
+        (json.dumps({"E1": {**GOOD, "tolerance": -0.1}}), "E1.tolerance.*-0.1"),
+        (json.dumps({"E1": {**GOOD, "unit": None}}), "E1.unit.*None"),
+        (json.dumps({"E1": {**GOOD, "source": ""}}), "E1.source.*''"),
     ],
 )
 def test_a_malformed_file_names_what_is_wrong(package, text: str, about: str):
@@ -70,3 +73,39 @@ def test_a_malformed_file_names_what_is_wrong(package, text: str, about: str):
 def test_a_package_without_the_file_is_named():
     with pytest.raises(StagescopeError, match=r"reference\.json of stagescope\.claims"):
         published("stagescope.claims")
+
+
+ROWS = [
+    Distance("First", "A10", "step 1", 1.0, 1.02, 0.05),
+    Distance("First", "A10", "step 2", 2.0, 2.3, 0.2, "the grid of steps"),
+    Distance("First", "A10", "step 3", 3.0, 3.25, None),
+    Distance("Second", "loss", "end", 0.5, None, 0.1),
+]
+
+
+def test_a_number_is_judged_by_its_tolerance():
+    assert [row.verdict for row in ROWS] == ["within", "outside", "shown", "outside"]
+    assert [row.distance for row in ROWS] == pytest.approx([0.02, 0.3, 0.25, math.inf])
+    assert Distance("", "", "", 1.0, 0.75, 0.25).verdict == "within"  # at the tolerance
+
+
+def test_the_short_table_has_the_worst_number_of_each_quantity_and_its_cause():
+    table = distance_table(ROWS)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("| ")]
+    rows = [dict(zip(HEADINGS, line, strict=True)) for line in lines if line[0] in ("A10", "loss")]
+    assert [(row["quantity"], row["within"], row["where"], row["verdict"]) for row in rows] == [
+        ("A10", "1 of 2", "step 2", "outside"),
+        ("loss", "0 of 1", "end", "outside"),
+    ]
+    assert table.startswith("1 of 3 numbers")
+    assert "- A10: the grid of steps" in table
+    assert len({len(line) for line in table.partition("## Second")[0].splitlines() if line.startswith("|")}) == 1  # in columns
+    assert sum(line.startswith("| A10") for line in distance_table(ROWS, every=True).splitlines()) == 3
+
+
+def test_every_number_is_written(tmp_path):
+    page = write_distances(ROWS, tmp_path / "new")
+    body = json.loads(page.with_suffix(".json").read_text())
+    assert [row["verdict"] for row in body] == [row.verdict for row in ROWS]
+    assert body[3]["ours"] is None
+    assert page.read_text() == distance_table(ROWS, every=True)

@@ -135,7 +135,7 @@ BAD = {
             ("tags", {3: Tag("", "")}, "'tags' that has the name 3"),
             ("studies", STUDY, "'studies' that is Study("),
             ("forms", ("toy_paper.loss:Toy",), "'forms' that is ('toy_paper.loss:Toy',); expected a Mapping"),
-            ("forms", {"population": "toy_paper.loss:Toy"}, "the form 'population', which is 'toy_paper.loss:Toy'"),
+            ("forms", {"population": "toy_paper.loss:Toy"}, "'forms' that has 'toy_paper.loss:Toy' in it; expected a tuple"),
             ("forms", {"population": ("toy_paper",)}, "'toy_paper' does not name a type"),
             ("forms", {"populatoin": ()}, "unknown form of loss 'populatoin'; did you mean 'population'?"),
             ("about_text", "words", "'about_text' that is 'words'; expected a function"),
@@ -160,7 +160,7 @@ BAD = {
             ("sweeps", {"wide": NamedSweep("", preset="small")}, "unknown preset of toy in its sweeps: 'small'"),
             ("sweeps", {"wide": NamedSweep("", preset=None, grid=3)}, "'grid' that is 3"),  # pyright: ignore[reportArgumentType]
             ("measures", print, "'measures' that is <built-in function print>"),
-            ("measures", {"rank": 3}, "has the measure 'rank', which is 3; expected a function"),
+            ("measures", {"rank": 3}, "'measures' that has 3 in it; expected a function"),
         ]
     },
     "fields is text": (with_kinds("toy_paper.loss:Toy"), "'fields' that is 'toy_paper.loss:Toy'; expected a tuple"),

@@ -1,5 +1,6 @@
 """What readings keep: nothing is computed twice, nothing stale, damaged or forged is served, and a cache may always fail."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import stagescope as ss
 from stagescope import caches
 from stagescope.dynamics.kept import counts, keeping
 from stagescope.readings.answers import decoded, encoded, kept_answer
+from stagescope.runs.run import Arrays
 
 OPTIONS = {"until": 40.0}
 
@@ -59,6 +61,18 @@ def test_nothing_is_integrated_twice(copy, tmp_path):
     for ask, (answer, _) in first.items():
         assert integrated(ask, copy()) == (answer, 0)
     assert integrated(ss.report, copy(), tmp_path / "page.html")[1] == 0
+
+
+def test_a_page_of_frames_that_no_law_makes_integrates_nothing_after_check(copy, tmp_path):
+    """A missed replay is followed by a second, looser one: both are kept."""
+    run = ss.load(copy())
+    moved = {name: np.array(run.params[name]) for name in run.params}
+    moved["W0"][1:] *= 1.01
+    false = dataclasses.replace(run, params=Arrays.of(moved), memo={}, path=None).save(tmp_path / "false").path
+    assert integrated(ss.check, false)[1] >= 2
+    for ask in (ss.stages, ss.saddle_ladder):
+        ask(false)
+    assert integrated(ss.report, false, tmp_path / "page.html")[1] == 0
 
 
 def test_another_process_shows_what_is_kept_and_loads_nothing_that_computes(copy):

@@ -1,5 +1,6 @@
-"""The bundler: dependencies first, names unique, and an error that names the file for everything it does not understand."""
+"""The bundler: dependencies first, and an error for what it does not understand; the modules of the viewer fit together."""
 
+import graphlib
 import re
 from pathlib import Path
 
@@ -41,24 +42,36 @@ def test_modules_come_after_what_they_import(folder):
 
 
 @pytest.mark.parametrize(
-    ("modules", "said"),
+    ("text", "said"),
     [
-        ({"main": 'import { a } from "./gone.js";\n'}, "gone.js is missing; main.js imports it"),
-        ({}, "main.js is missing"),
-        ({"main": 'import { x } from "./a.js";\n', "a": "const x = 1;\n"}, "main.js imports x from a.js"),
-        ({"main": 'import { a } from "./a.js";\nconst twice = 1;\n', "a": "export const a = 1;\nfunction twice() {}\n"}, "twice"),
-        ({"main": 'import { a } from "./a.js";\n', "a": 'import { m } from "./main.js";\n'}, "main -> a -> main"),
-        ({"main": "export default 1;\n"}, "export default"),
-        ({"main": 'export { a } from "./a.js";\n'}, "export { a }"),
-        ({"main": 'import a from "./a.js";\n'}, "import a"),
-        ({"main": 'import { a as b } from "./a.js";\n', "a": "export const a = 1;\n"}, "a as b"),
-        ({"main": "const { a, b } = window;\n"}, "const { a, b }"),
-        ({"main": 'const text = "</SCRIPT>";\n'}, "</script"),
+        ("export default 1;\n", "export default"),
+        ('export { a } from "./a.js";\n', "export { a }"),
+        ('import a from "./a.js";\n', "import a"),
+        ("const { a, b } = window;\n", "const { a, b }"),
+        ('const text = "</SCRIPT>";\n', "</script"),
     ],
-)  # fmt: skip
-def test_what_it_does_not_understand_is_named(folder, modules, said):
+)
+def test_what_it_does_not_understand_is_named(folder, text, said):
     with pytest.raises(BundleError, match=re.escape(said)):
-        bundle(folder(**modules))
+        bundle(folder(main=text))
+
+
+IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"\./([\w-]+)\.js";', re.MULTILINE)
+NAME = re.compile(r"^(export )?(?:async )?(?:function\*?|const|let|var|class) +([\w$]+)", re.MULTILINE)
+
+
+def test_modules_of_the_viewer_fit_together():
+    """Names are unique over all modules of a page, each import is an export of its module, and no module imports itself."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in VIEWER.glob("*.js")}
+    exports = {module: {name for exported, name in NAME.findall(text) if exported} for module, text in texts.items()}
+    imports = {module: IMPORT.findall(text) for module, text in texts.items()}
+    for module, found in imports.items():
+        for names, other in found:
+            assert set(filter(None, map(str.strip, names.split(",")))) <= exports[other], f"{module}.js imports from {other}.js"
+    list(graphlib.TopologicalSorter({module: [other for _, other in found] for module, found in imports.items()}).static_order())
+    for entry in ENTRIES:
+        names = [name for _, name in NAME.findall(viewer_script(entry))]
+        assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
 
 
 def test_a_style_that_would_end_early_is_refused():

@@ -59,7 +59,7 @@ def test_without_stages_only_the_ends_are_known():
 
 
 KNOWN = {
-    "focus-dilution": r"[EQ]\d|focus\*|dilution\*",
+    "focus-dilution": r"[EQ]\d|focus\*|dilution\*|up\*|return\*|self\*",
     "scan-snap": "onset|winner|peak|slow|snap",
     "incremental": r"t\d|t\*|onset|plateau \d|plateau \*",
     "linear-icl": r"d\d|d\*",

@@ -10,6 +10,7 @@ import pytest
 
 from tests.third_party.installing import PROJECT, answers, environment, installed, shared
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parent.parent.parent
 COMMANDS = {
     "list": "list --json",
@@ -64,7 +65,6 @@ def without(scratch, found):
     return answers(scratch, "without", environment(), WITHOUT)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in (*COMMANDS, *SLOW) if name not in ("interrupted", "help")])
 def test_every_command_works(found, slow, name):
     answer = (found | slow)[name]
@@ -120,7 +120,6 @@ def test_the_page_shows_the_views_of_the_paper(found, scratch):
     assert "Predicted probabilities" in (scratch / "first.html").read_text()
 
 
-@pytest.mark.long
 def test_figures_show_the_views_of_the_paper(slow, scratch):
     assert any("probabilities" in path.name for path in (scratch / "figures").iterdir())
     assert (scratch / "reproduced" / "figure1.png").exists()
@@ -128,7 +127,6 @@ def test_figures_show_the_views_of_the_paper(slow, scratch):
     assert max(numbers["rate"]) < 0.5
 
 
-@pytest.mark.long
 def test_a_named_sweep_is_computed_and_drawn(slow, scratch):
     assert slow["sweep"].json["rows"] == 2
     assert slow["sweep"].json["failed"] == []
@@ -156,7 +154,6 @@ def test_a_bad_option_is_refused_with_its_name(found):
     assert "top" in found["help"].err
 
 
-@pytest.mark.long
 def test_without_the_package_its_files_stay_readable(without, scratch):
     assert without["info"].json["field"] == "unigram-paper/BiasPopulation"
     assert without["verify"].json["intact"] is True
@@ -164,7 +161,6 @@ def test_without_the_package_its_files_stay_readable(without, scratch):
     assert "unigram" not in without["list"].json
 
 
-@pytest.mark.long
 def test_without_the_package_stages_are_those_of_the_loss(without):
     """Relies on: the stages of a run of a type that no installed paper has say which package is missing."""
     found = without["stages"].json

@@ -79,21 +79,23 @@ class Line:
     @property
     def problems(self) -> list[str]:
         """Which bars it misses."""
-        found, decided = [], self.confirmed + self.violated
+        sentences, decided = [], self.confirmed + self.violated
         if self.violated > BARS.most * self.in_regime:
-            found.append(f"violated on {self.violated} of {self.in_regime} inputs in regime")
+            sentences.append(f"violated on {self.violated} of {self.in_regime} inputs in regime")
         if not self.nulls:
-            found.append("no null")
-        found += [
+            sentences.append("no null")
+        sentences += [
             f"confirmed on {null.confirmed} of {null.draws} draws of {null.name}"
             for null in self.nulls
             if null.confirmed > BARS.most * null.draws
         ]
         if self.nulls and all(null.in_regime < BARS.tested * null.draws for null in self.nulls):
-            found.append(f"no null tests it: in regime on {self.nulls_total('in_regime')} of {self.nulls_total('draws')} draws")
+            sentences.append(
+                f"no null tests it: in regime on {self.nulls_total('in_regime')} of {self.nulls_total('draws')} draws"
+            )
         if not self.in_regime or decided < BARS.decided * self.in_regime:
-            found.append(f"decided on {decided} of {self.in_regime} inputs in regime")
-        return found
+            sentences.append(f"decided on {decided} of {self.in_regime} inputs in regime")
+        return sentences
 
 
 def _verdicts(claim: Claim, draws: Iterable[Draw]) -> list[Mapping[str, Any]]:

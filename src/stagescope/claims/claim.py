@@ -3,7 +3,7 @@
 import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -187,24 +187,26 @@ class Claim:
             return self._row(regime, "inconclusive", _unfinished(run))
         if not regime.holds:
             return self._outside(evidence, regime)
-        found = self._returned("compare", self.compare(evidence), Comparison)
-        if found.holds is None:
-            return self._row(regime, "inconclusive", found.reason, found)
+        comparison = self._returned("compare", self.compare(evidence), Comparison)
+        if comparison.holds is None:
+            return self._row(regime, "inconclusive", comparison.reason, comparison)
         for name in ("predicted", "measured"):
-            value = getattr(found, name)
+            value = getattr(comparison, name)
             if isinstance(value, float) and not math.isfinite(value):
-                why = f"the {name} number is {value}, which decides nothing ({found.reason})"
-                return self._row(regime, "inconclusive", why, found)
-        return self._row(regime, "confirmed" if found.holds else "violated", found.reason, found)
+                why = f"the {name} number is {value}, which decides nothing ({comparison.reason})"
+                return self._row(regime, "inconclusive", why, comparison)
+        return self._row(regime, "confirmed" if comparison.holds else "violated", comparison.reason, comparison)
 
     def _outside(self, evidence: Any, regime: Regime) -> Verdict:
         """Out of regime the numbers are shown, unless they cost companion runs, but decide nothing."""
         why = f"out of regime: {regime.sentence}"
         row = self._row(regime, "inconclusive", why)
         if not self.cost:
-            found = self._returned("compare", self.compare(evidence), Comparison)
-            shown = "" if found.measured is None else f" ({found.reason})"  # why there is no number is said by the regime
-            row = self._row(regime, "inconclusive", why + shown, found)
+            comparison = self._returned("compare", self.compare(evidence), Comparison)
+            shown = (
+                "" if comparison.measured is None else f" ({comparison.reason})"
+            )  # why there is no number is said by the regime
+            row = self._row(regime, "inconclusive", why + shown, comparison)
         return self._with_options(evidence, row)
 
     def _with_options(self, evidence: Any, row: Verdict, wanted: bool = True) -> Verdict:
@@ -249,6 +251,29 @@ def claim(
 ) -> Claim:
     """One row in the table of a paper's claims: tag, statement, regime, comparison, where in a run it is shown, kind, nulls."""
     return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown, **more)
+
+
+@dataclass(frozen=True)
+class ClaimTable:
+    """The claims of a paper as their code is defined: `@claim(TAG, regime)` stands above the function that compares.
+
+    All else that a claim needs is in `words`; `tested` are the claims that have their code.
+    """
+
+    words: Mapping[str, Mapping[str, Any]]
+    tested: dict[str, Claim] = field(default_factory=dict)
+
+    def __call__(self, tag: str, regime: Callable[[Any], Any], **more: Any) -> Callable[[Any], Any]:
+        def add(compare: Any) -> Any:
+            self.tested[tag] = Claim(tag=tag, regime=regime, compare=compare, **self.words[tag], **more)
+            return compare
+
+        return add
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """In the order of the words."""
+        return tuple(self.tested[tag] for tag in self.words if tag in self.tested)
 
 
 def _unfinished(run: "Run") -> str:

@@ -70,10 +70,10 @@ class Ledger:
 
     def __getitem__(self, tag: str) -> Verdict:
         """The verdict on one claim, by its tag: `ledger["FD:origin"]`."""
-        found = next((row for row in self.verdicts if row.tag == tag), None)
-        if found is None:
+        verdict = next((row for row in self.verdicts if row.tag == tag), None)
+        if verdict is None:
             raise unknown("claim of this ledger", tag, [row.tag for row in self.verdicts])
-        return found
+        return verdict
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row a claim, by its tag (needs the extra `stagescope[pandas]`)."""
@@ -101,13 +101,22 @@ class Ledger:
         return {"status": self.status, "clock": self.clock, **notes, "claims": [verdict.json() for verdict in self.verdicts]}
 
     def text(self) -> "Text":
-        """For the terminal: the verdict and the sentence, then the numbers and the reason, indented."""
+        """For the terminal: the verdict and the sentence, then the numbers and the reason, indented.
+
+        Claims that do not apply for one and the same reason are one entry, after the others.
+        """
         from rich.text import Text
 
         text = Text()
         for sentence in self.notes:
             text.append(f"{sentence}\n", style="yellow")
+        by_reason: dict[str, list[str]] = {}
         for row in self.verdicts:
+            if row.verdict == "not applicable" and row.elsewhere is None:
+                by_reason.setdefault(row.reason, []).append(row.tag)
+        for row in self.verdicts:
+            if len(by_reason.get(row.reason, ())) > 1:
+                continue
             text.append(f"{row.verdict:<{VERDICT_WIDTH}}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
             text.append(f"  [{row.tag}]\n", style="dim")
             if row.measured is not None and not (isinstance(row.measured, str) and row.measured in row.reason):
@@ -117,6 +126,10 @@ class Ledger:
                 lines.append(f"with {_options(place)}: {place.verdict.verdict}; {place.verdict.reason}")
             for line in filter(None, lines):
                 text.append(f"{'':<{VERDICT_WIDTH}}{line}\n", style="dim")
+        for reason, tags in by_reason.items():
+            if len(tags) > 1:
+                text.append(f"{'not applicable':<{VERDICT_WIDTH}}", style="dim").append(f"{reason}\n")
+                text.append(f"{'':<{VERDICT_WIDTH}}{_claims(len(tags))}: {', '.join(tags)}\n", style="dim")
         text.append(self.summary())
         for remark in self.remarks():
             text.append(f"\n{remark}", style="dim")
@@ -131,7 +144,7 @@ class Ledger:
         groups: dict[str, list[Outcome]] = {}
         for place, row in enumerate(self.verdicts):
             groups.setdefault(row.group or f"{place}", []).append(row.verdict)
-        return Counter(min(found, key=_RANK.index) for found in groups.values())
+        return Counter(min(outcomes, key=_RANK.index) for outcomes in groups.values())
 
     def summary(self) -> str:
         """How many groups of predictions and patterns have each verdict; the unit is said where a group has several claims."""
@@ -144,28 +157,28 @@ class Ledger:
         """What a reader must know of the claims themselves, one sentence each."""
         broken = [row.tag for row in self.verdicts if row.error is not None]
         plain = sum(not row.calibrated for row in self.verdicts)
-        found = []
+        remarks = []
         if broken:
-            found.append(f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}")
+            remarks.append(f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}")
         if self.counts().total() < len(self.verdicts):
-            found.append("claims that rest on one measurement are a group, and count as one")
+            remarks.append("claims that rest on one measurement are a group, and count as one")
         if plain:
-            found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
+            remarks.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
         beside = tuple(row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict)
         if beside:
             decided = replace(self, verdicts=beside).summary()
-            found.append(f"claims that this run cannot decide, with other options: {decided}")
+            remarks.append(f"claims that this run cannot decide, with other options: {decided}")
         places: dict[str, list[str]] = {}
         for row in self.verdicts:
             if row.elsewhere is not None and row.elsewhere.verdict is None:
                 places.setdefault(_options(row.elsewhere), []).append(row.tag)
         for options, tags in places.items():
-            found.append(f"may be decided by a run with {options}, which `check --elsewhere` makes: {', '.join(tags)}")
+            remarks.append(f"may be decided by a run with {options}, which `check --elsewhere` makes: {', '.join(tags)}")
         if rates := [row.rates for row in self.verdicts if row.rates is not None and row.verdict != "not applicable"]:
             nulls = f"confirmed on {sum(rate.null_confirmed for rate in rates):,} of {sum(rate.nulls for rate in rates):,} nulls"
             inputs = f"violated on {sum(rate.violated for rate in rates):,} of {sum(rate.inputs for rate in rates):,} inputs"
-            found.append(f"calibration of the claims that apply here: {nulls}, {inputs} in regime")
-        return tuple(found)
+            remarks.append(f"calibration of the claims that apply here: {nulls}, {inputs} in regime")
+        return tuple(remarks)
 
     def __str__(self) -> str:
         return self.text().plain

@@ -35,15 +35,15 @@ def claims_digest(given: Claims) -> str:
     """SHA-256 of the files in which claims are written, so that a change of them is noticed."""
     if isinstance(given, str):
         return source_digest(given)
-    found = hashlib.sha256()
+    seal = hashlib.sha256()
     for claim in own_claims(given):
         for function in (claim.regime, claim.compare, *(null.make for null in claim.nulls)):
             module = sys.modules.get(getattr(function, "func", function).__module__)  # `func` of a partial
             file = getattr(module, "__file__", None)
             if file is None:
                 raise InputError(f"the claim {claim.tag} is in no file, so a change of it is not noticed; write it into a module")
-            found.update(Path(file).read_bytes())
-    return found.hexdigest()
+            seal.update(Path(file).read_bytes())
+    return seal.hexdigest()
 
 
 def source_digest(given: str) -> str:
@@ -70,12 +70,12 @@ def _checked(given: Any, what: str) -> tuple[Claim, ...]:
         return (given,)
     if isinstance(given, dict) or not isinstance(given, Iterable):
         raise InputError(f"{what} is of type {type(given).__name__}; give a Claim, or a list of claims")
-    found = tuple(given)
-    for place, claim in enumerate(found):
+    claims = tuple(given)
+    for place, claim in enumerate(claims):
         if not isinstance(claim, Claim):
             raise InputError(f"{what}: number {place + 1} is of type {type(claim).__name__}, not a stagescope Claim")
-    tags = [claim.tag for claim in found]
+    tags = [claim.tag for claim in claims]
     for tag in tags:
         if tags.count(tag) > 1:
             raise InputError(f"{what}: {tags.count(tag)} claims have the tag {tag!r}; give each a tag of its own")
-    return found
+    return claims

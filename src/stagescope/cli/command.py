@@ -145,15 +145,15 @@ def print_notes(notes: Iterable[str], file: IO[str] | None = None) -> None:
 
 def named_values(words: Iterable[str], example: str) -> dict[str, str]:
     """Words such as lr=0.05 as names and values."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word in words:
         name, _, value = word.partition("=")
         if not (name and value):
             raise InputError(f"{word!r} names no value; write NAME=VALUE, such as {example}")
-        if name in found:
+        if name in values:
             raise InputError(f"{name} is given twice; give it once")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def objective(given: str | None) -> Any:

@@ -29,11 +29,11 @@ def kept(arguments: Sequence[str]) -> bool:
     from stagescope.readings.answers import stored_answer
 
     [folder] = set(words) - set(switches)
-    found = stored_answer(Path(folder), " ".join([verb, *{"--elsewhere"}.intersection(switches)]))
-    if found is None:
+    answer = stored_answer(Path(folder), " ".join([verb, *{"--elsewhere"}.intersection(switches)]))
+    if answer is None:
         return False
     try:
-        show(verb, found, "--json" in switches, "--all" in switches)
+        show(verb, answer, "--json" in switches, "--all" in switches)
         sys.stdout.flush()
     except OSError as error:
         sys.exit(unwritten(error))

@@ -221,13 +221,13 @@ def _early_names(arguments: list[str]) -> None:
         raise unknown("command", verb, known)
     if verb not in VERBS or name.startswith("-"):
         return
-    found, preset = study(name), _preset(arguments)
-    presets = {**found.presets, **(found.sweeps if verb == "sweep" else {})}
+    of_study, preset = study(name), _preset(arguments)
+    presets = {**of_study.presets, **(of_study.sweeps if verb == "sweep" else {})}
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {name}", preset, presets)
     if arguments[2:] and not arguments[2].startswith("-"):
         asks = f"--preset {arguments[2]}" if arguments[2] in presets else "an option, --NAME VALUE"
         raise InputError(f"{arguments[2]!r} after `{verb} {name}` is not understood; give {asks}")
     flags = VERBS[verb][1]
-    own = set(found.options.model_fields) - set(flags.unused_of(found))
+    own = set(of_study.options.model_fields) - set(flags.unused_of(of_study))
     refuse_unknown(verb, name, {*flags.model_fields, *own}, arguments[2:])

@@ -44,16 +44,35 @@ class Reproduce(Command):
     """a figure by name (see `stagescope list STUDY`); default: all that take minutes"""
     full: bool = False
     """also figures that take an hour or more"""
+    quick: bool = False
+    """figures that have a quick version, from fewer sequences and steps; the picture says so"""
+    table: bool = False
+    """in place of figures, the table of distances: every published or reference number, ours, tolerance, verdict, cause"""
     sweep: Path | None = None
     """folder of a sweep to draw, for a figure of a sweep; default: made in --out"""
-    out: Annotated[Path, OUT]
-    """folder for the figures"""
+    out: Annotated[Path | None, OUT] = None
+    """folder for the figures; of a table its files with every number, which --table prints in short"""
     quiet: bool = QUIET
 
     def run(self) -> int:
         from stagescope.diagrams.reproducing import reproduce
+        from stagescope.papers.published import distance_table, write_distances
 
-        reproduce(self.paper, self.out, self.figure, full=self.full, sweep=self.sweep, progress=self.progress, said=print)
+        if self.table:
+            compare = study(self.paper).distances
+            if compare is None:
+                has = ", ".join(name for name, each in studies().items() if each.distances is not None)
+                raise InputError(f"{self.paper} has no table of distances; those that have one: {has or 'none'}")
+            with progress_for(self.progress) as bar:
+                found = compare(bar, self.quick)
+            print(distance_table(found), end="")
+            if self.out is not None:
+                print(f"every number: {write_distances(found, self.out)}")
+            return 0
+        if self.out is None:
+            raise InputError("name a folder for the figures: --out FOLDER")
+        chosen: Any = {"full": self.full, "quick": self.quick, "sweep": self.sweep}
+        reproduce(self.paper, self.out, self.figure, **chosen, progress=self.progress, said=print)
         return 0
 
 
@@ -72,13 +91,13 @@ class List(Command):
                 say(problem)
             print_studies()
             return 0
-        found = catalogue(None if self.study is None else study(self.study).name)
-        for problem in (*problems(), *(problem for each in found.values() for problem in each["problems"])):
+        listing = catalogue(None if self.study is None else study(self.study).name)
+        for problem in (*problems(), *(problem for each in listing.values() for problem in each["problems"])):
             say(problem)
         if self.json_:
-            print_json(found)
+            print_json(listing)
         else:
-            print_catalogue(found)
+            print_catalogue(listing)
         return 0
 
 
@@ -104,7 +123,7 @@ class Calibrate(Command):
     def run(self) -> int:
         from stagescope.papers.calibrate import calibrate
 
-        found = calibrate(
+        table = calibrate(
             self.study,
             self.draws,
             self.first,
@@ -114,8 +133,8 @@ class Calibrate(Command):
             workers=self.workers,
             progress=self.progress,
         )
-        answer(found, self.json_, "print_text")
-        return 0 if found.holds else 1
+        answer(table, self.json_, "print_text")
+        return 0 if table.holds else 1
 
 
 class Cite(Command):
@@ -158,15 +177,15 @@ class Demo(Command):
                 place = self.out / f"{study.name}-{preset}"
                 run = study.run(study.configured(preset), out=place, overwrite=True, progress=self.progress)
                 stored.append(str(place))
-                portraits.append(found := portrait(run, preset))
+                portraits.append(of_run := portrait(run, preset))
                 # what was found: the stages of the run itself with their starts, and the verdicts as `check` counts them
                 lines = []
-                if found.stages is not None:
-                    own = [stage for stage in found.stages if not stage.track]
+                if of_run.stages is not None:
+                    own = [stage for stage in of_run.stages if not stage.track]
                     starts = (f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in own)
-                    lines.append(f"stages from {found.stages.clock} = {', '.join(starts)}")
-                if found.ledger is not None:
-                    lines.append(f"claims: {found.ledger.summary()}")
+                    lines.append(f"stages from {of_run.stages.clock} = {', '.join(starts)}")
+                if of_run.ledger is not None:
+                    lines.append(f"claims: {of_run.ledger.summary()}")
                 for line in lines:
                     console.print(Padding(Text(line), (0, 0, 0, 2)))
             made = write(portraits, page, title=TITLE)
@@ -202,7 +221,7 @@ class Corpus(Command):
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
         chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
         text = read_corpus(self.corpus, **chosen, progress=progress_for(self.progress))
-        found, about, errors = corpus_facts(text), [], {}
+        facts, about, errors = corpus_facts(text), [], {}
         for name, paper in papers().items():
             try:
                 if paper.about_text is not None:
@@ -217,9 +236,9 @@ class Corpus(Command):
         for name, error in errors.items():
             say(f"what {name} predicts is left out: {sentence(error)}")
         if self.json_:
-            print_json({**found, **{name: value for each in about for name, value in each.facts.items()}})
+            print_json({**facts, **{name: value for each in about for name, value in each.facts.items()}})
         else:
             from stagescope.cli.render import print_corpus
 
-            print_corpus(found, [item for each in about for item in each.shown])
+            print_corpus(facts, [item for each in about for item in each.shown])
         return 0

@@ -48,11 +48,11 @@ class Stages(ReadingCommand):
         from stagescope.papers.reading import reading
 
         seen = reading(self.folder, objective(self.objective))
-        found = seen.told_stages
-        show("stages", found, self.json_, self.all, hint=not self.explain)
+        stages = seen.told_stages
+        show("stages", stages, self.json_, self.all, hint=not self.explain)
         if self.explain and not self.json_:
             print_captions(seen)
-            print_stage_legend(seen, found)
+            print_stage_legend(seen, stages)
         return 0
 
 
@@ -78,15 +78,15 @@ class Check(ReadingCommand):
         from stagescope.watching.source import is_watched
 
         run = load(self.folder)
-        found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=self.progress)
+        ledger = check(run, self.claims or (), self.elsewhere, control=self.control, progress=self.progress)
         for problem in watched_problems() if is_watched(run) else ():
             say(printable(problem))
-        show("check", found, self.json_, hint=not self.explain)
+        show("check", ledger, self.json_, hint=not self.explain)
         if self.explain and not self.json_:
             from stagescope.cli.render import print_claim_legend
             from stagescope.papers.reading import reading
 
-            print_claim_legend(reading(run), found)
+            print_claim_legend(reading(run), ledger)
         return 0
 
 
@@ -225,6 +225,6 @@ class Audit(Command):
         audits = [audit_hashes(self.hashes)] if self.hashes is not None else []
         if self.folder is not None:
             audits.insert(0, audit(self.folder, progress=self.progress))
-        found = sum(audits[1:], audits[0])
-        answer(found, self.json_, "print_text")
-        return 0 if found.clean else 1
+        audit_sum = sum(audits[1:], audits[0])
+        answer(audit_sum, self.json_, "print_text")
+        return 0 if audit_sum.clean else 1

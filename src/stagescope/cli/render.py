@@ -279,7 +279,7 @@ def _catalogued(study: "Study") -> dict[str, Any]:
     """What one study has; figures and claims whose modules fail to load are left out, and `problems` says why."""
     from stagescope.papers.registry import paper_of
 
-    found = {
+    facts = {
         "title": study.title,
         "paper": paper_of(study.name).reference.text,
         "presets": {preset: dict(values) for preset, values in study.presets.items()},
@@ -296,10 +296,10 @@ def _catalogued(study: "Study") -> dict[str, Any]:
     }
     for part, names in listed.items():
         try:
-            found[part] = names()
+            facts[part] = names()
         except Exception as error:  # of somebody else's paper: the others are listed all the same
-            found["problems"].append(f"the {part} of {study.name} cannot be listed: {sentence(error)}")
-    return found
+            facts["problems"].append(f"the {part} of {study.name} cannot be listed: {sentence(error)}")
+    return facts
 
 
 def print_catalogue(found: dict[str, Any]) -> None:
@@ -413,8 +413,8 @@ def _print(legend: Mapping[str, tuple[Iterable[str], str]]) -> None:
     if not legend:
         return
     table = Table.grid(padding=(0, 2, 0, 0))
-    for found, says in legend.values():
-        first, *others = found
+    for symbols, says in legend.values():
+        first, *others = symbols
         table.add_row(Text(f"{first}, ..." if others else first, style="bold"), Text(says))
     show(Text("Symbols:", style="dim"))
     show(table)

@@ -69,17 +69,17 @@ class Run(Command):
 
     def run(self) -> int:
         flags: RunFlags = self.study
-        found = study(flags.study_name)
-        chosen = found.configured(None, **flags.options_of(found))
+        of_study = study(flags.study_name)
+        chosen = of_study.configured(None, **flags.options_of(of_study))
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
             if flags.checksum and os.path.lexists(flags.out):
                 print_notes(["--checksum is for a run that starts; one that is there keeps its chunks as they are"], sys.stderr)
-            if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
+            if (there := _same_run(flags.out, of_study, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
         given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
-        made = found.run(chosen, **given, progress=flags.progress)
+        made = of_study.run(chosen, **given, progress=flags.progress)
         return report_run(made, flags.quiet, flags.json_)
 
 
@@ -113,9 +113,9 @@ class Verify(Command):
     def run(self) -> int:
         if not self.folders:
             raise InputError("no FOLDER is given; name a run or a sweep")
-        found = [_verified(folder, alone=len(self.folders) == 1) for folder in self.folders]
+        verified = [_verified(folder, alone=len(self.folders) == 1) for folder in self.folders]
         law = objective(self.objective)
-        for each in found if self.replay else ():
+        for each in verified if self.replay else ():
             if not each["intact"]:
                 continue
             problem = "--replay is for runs; leave it out for a sweep"
@@ -131,8 +131,8 @@ class Verify(Command):
             if problem:
                 each["problems"], each["intact"] = [f"{each.get('run') or each['sweep']}: {problem}"], False
         if self.json_:
-            print_json(found[0] if len(found) == 1 else found)
-        for each in () if self.json_ else found:
+            print_json(verified[0] if len(verified) == 1 else verified)
+        for each in () if self.json_ else verified:
             if each["problems"]:
                 print("\n".join(map(printable, each["problems"])), file=sys.stderr)
             else:
@@ -140,7 +140,7 @@ class Verify(Command):
                 print(f"{each[folder]}: every {what} is as it was committed")
                 if "replay" in each:
                     print(printable(f"{each[folder]}: {each['replay']['sentence']}"))
-        return 0 if all(each["intact"] for each in found) else 1
+        return 0 if all(each["intact"] for each in verified) else 1
 
 
 def _verified(folder: Path, alone: bool) -> dict[str, Any]:

@@ -61,20 +61,20 @@ class Predict(Command):
         flags: PredictFlags = self.study
         if flags.seeds < 1:
             raise InputError(f"--seeds is {flags.seeds}, but at least one start must be drawn")
-        found, critical, asked = _predictions(flags), [], flags.critical_scale
+        predictions, critical, asked = _predictions(flags), [], flags.critical_scale
         if asked is not None:
             from stagescope.papers.predicting import critical_scale
 
             starts = [(seed, _plan(flags, None, seed)[1].what) for seed in flags.drawn]
             critical = [(seed, critical_scale(what, asked, seed=seed)) for seed, what in starts]
         if flags.json_:
-            answers = [{"init_scale": scale, "seed": seed, "by": path.by, **path.json()} for scale, seed, path in found]
+            answers = [{"init_scale": scale, "seed": seed, "by": path.by, **path.json()} for scale, seed, path in predictions]
             extra = {"critical_scales": [{"seed": seed, **each.json()} for seed, each in critical]} if asked else {}
             print_json({"predictions": answers, **extra})
             return 0
         from stagescope.cli.render import print_path
 
-        for scale, seed, path in found:
+        for scale, seed, path in predictions:
             print_path(scale, seed, path)
         for seed, each in critical:
             print(f"seed {seed}: {each}")
@@ -87,7 +87,7 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
 
     from stagescope.landscape.saddle_path import SaddlePath
 
-    found, refused = [], []
+    predictions, refused = [], []
     for scale in flags.init_scale or (None,):
         for seed in flags.drawn:
             used, plan = _plan(flags, scale, seed)
@@ -96,10 +96,10 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
             except InputError as error:
                 refused.append(f"start scale {used:g}, seed {seed}: {message(error)}")
                 path = SaddlePath((), {}, (message(error),), 0.0, np.zeros(0), {})
-            found.append((used, seed, path))
-    if len(refused) == len(found):
+            predictions.append((used, seed, path))
+    if len(refused) == len(predictions):
         raise InputError(refused[0])
-    return found
+    return predictions
 
 
 def _path(flags: PredictFlags, plan: "Setup") -> "SaddlePath":
@@ -125,19 +125,19 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
     from stagescope.dynamics.descent import GD, Descent
     from stagescope.fields.field import as_field
 
-    found = study(flags.study_name)
-    given = flags.options_of(found)
+    of_study = study(flags.study_name)
+    given = flags.options_of(of_study)
     given.pop("init_scale", None)
     if scale is not None:
         given["init_scale"] = scale
-    chosen = found.configured(flags.preset, **given)
-    plan = found.setup(chosen, seed)
-    if _predicts_steps(found) and isinstance(plan.dynamics, Descent):
+    chosen = of_study.configured(flags.preset, **given)
+    plan = of_study.setup(chosen, seed)
+    if _predicts_steps(of_study) and isinstance(plan.dynamics, Descent):
         return getattr(chosen, "init_scale", 0.0), plan
     if isinstance(plan.dynamics, Descent) and not isinstance(plan.dynamics.optimizer, GD):
-        raise InputError(f"these settings move by {type(plan.dynamics.optimizer).__name__}; {_remedy(found)}")
+        raise InputError(f"these settings move by {type(plan.dynamics.optimizer).__name__}; {_remedy(of_study)}")
     if as_field(plan.what).draw(0) is not None:
-        raise InputError(f"these settings draw a batch for every step; {_remedy(found)}")
+        raise InputError(f"these settings draw a batch for every step; {_remedy(of_study)}")
     return getattr(chosen, "init_scale", 0.0), plan
 
 
@@ -203,14 +203,16 @@ class Continue(Command):
         parts = flags.rung.strip("() ").split(",")
         if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
             raise InputError(f"--rung is {flags.rung!r}; write it as r,rq, such as 1,1")
-        found, rung = study(flags.study_name), tuple(map(int, parts))
-        if all(kind.rung is None for kind in found.kinds):
+        of_study, rung = study(flags.study_name), tuple(map(int, parts))
+        if all(kind.rung is None for kind in of_study.kinds):
             have = ", ".join(with_rungs())
-            raise InputError(f"{found.name} has no small models whose critical points could be followed; {have} has")
-        preset = {name: value for name, value in found.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
-        fields, own = found.options.model_fields, flags.options_of(found)
-        chosen = found.configured(**{**preset, **{name: value for name, value in own.items() if value != fields[name].default}})
-        family = option_family(found, chosen, flags.over)
+            raise InputError(f"{of_study.name} has no small models whose critical points could be followed; {have} has")
+        preset = {name: value for name, value in of_study.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
+        fields, own = of_study.options.model_fields, flags.options_of(of_study)
+        chosen = of_study.configured(
+            **{**preset, **{name: value for name, value in own.items() if value != fields[name].default}}
+        )
+        family = option_family(of_study, chosen, flags.over)
         over, branch = family.name, continue_point(family, family.value, rung=rung, low=flags.from_, high=flags.to)
         if flags.out is not None:
             from stagescope.diagrams.bifurcation import draw_branch

@@ -236,13 +236,13 @@ def _tokenise(corpus: TextCorpus) -> _Tokenised:
     train, held_out = _split(raw, corpus.valid, corpus.split_seed)
     counts = tally(train, len(raw.types))
     try:
-        found = (learn_pieces if corpus.tokens == "bpe" else most_frequent)(raw.types, counts, corpus.size)
+        vocabulary = (learn_pieces if corpus.tokens == "bpe" else most_frequent)(raw.types, counts, corpus.size)
     except InputError as error:
         raise InputError(f"{corpus.source}: {error}") from None
-    parts = {"train": found.encode(train), "held-out": found.encode(held_out)}
+    parts = {"train": vocabulary.encode(train), "held-out": vocabulary.encode(held_out)}
     if corpus.shuffle is not None:
         parts = {name: key(corpus.shuffle, "shuffle", name).permutation(stream) for name, stream in parts.items()}
-    return _Tokenised(found.words, parts["train"], parts["held-out"], counts)
+    return _Tokenised(vocabulary.words, parts["train"], parts["held-out"], counts)
 
 
 def _split(raw: RawText, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

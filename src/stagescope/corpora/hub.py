@@ -25,11 +25,11 @@ def download(hub: tuple[str, str | None], folder: Path) -> None:
     # a line as in the published files: the hub leaves an empty one without its blank and its end
     lines = "wikitext" in hub[0].lower()
     try:
-        found = load_dataset(*hub)
+        dataset = load_dataset(*hub)
         folder.mkdir(parents=True, exist_ok=True)
         for split, file in PARTS.items():
-            if split in found:
-                texts = (row["text"] for row in found[split])
+            if split in dataset:
+                texts = (row["text"] for row in dataset[split])
                 _write(folder / file, (text or " \n" if lines else f"{text.strip()}\n{SEPARATOR}\n" for text in texts))
     except Exception as error:  # the library raises whatever its many dependencies do
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

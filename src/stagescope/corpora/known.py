@@ -70,13 +70,13 @@ def locate(source: str) -> dict[str, Path]:
     if source not in KNOWN:
         return _first(source)[1]
     hub = KNOWN[source].hub
-    found = _present(source)
-    if not found and hub is not None and corpus_hub.available():
+    files = _present(source)
+    if not files and hub is not None and corpus_hub.available():
         corpus_hub.download(hub, cache_folder() / source)
-        found = _present(source)
-    if not found:
+        files = _present(source)
+    if not files:
         raise InputError(_missing(source, KNOWN[source]))
-    return found
+    return files
 
 
 def files_here(source: str) -> dict[str, Path]:
@@ -94,26 +94,26 @@ def anchored(source: str) -> str:
 
 def elsewhere(source: str) -> dict[Path, dict[str, Path]]:
     """Files of texts that have the name of this one, in the current folder and the folders of corpora."""
-    found = {}
+    by_folder = {}
     for path in (root / Path(source).name for root in (Path.cwd(), *folders())):
         with suppress(OSError, InputError):  # a folder that may not be entered, or that holds no text
-            found[path] = _at(path)
-    return {path: files for path, files in found.items() if files}
+            by_folder[path] = _at(path)
+    return {path: files for path, files in by_folder.items() if files}
 
 
 def _first(source: str) -> tuple[Path, dict[str, Path]]:
     """The first place where there is something of that path, and its files."""
     try:
         places = (root / Path(source).expanduser() for root in (Path(), *folders()) if source)
-        found = next(((place, files) for place in places if (files := _at(place))), None)
+        first_place = next(((place, files) for place in places if (files := _at(place))), None)
     except (OSError, RuntimeError) as error:  # a folder without permission, a name too long, a user without a home folder
         raise InputError(f"cannot read the corpus {source}: {getattr(error, 'strerror', None) or error}") from None
-    if found is None:
+    if first_place is None:
         places = ", ".join(str(root) for root in (Path.cwd(), *folders()))
         near = difflib.get_close_matches(source, KNOWN, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"give the path of a text file or one of {', '.join(KNOWN)}"
         raise InputError(f"there is no corpus {source!r}: looked for it in {places}; {hint}")
-    return found
+    return first_place
 
 
 def _at(path: Path) -> dict[str, Path] | None:
@@ -122,10 +122,10 @@ def _at(path: Path) -> dict[str, Path] | None:
         return {"train": path}
     if not path.is_dir():
         return None
-    found = {part: path / f"{part}.txt" for part in ("train", "valid", "test") if (path / f"{part}.txt").is_file()}
-    if "train" not in found:
+    files = {part: path / f"{part}.txt" for part in ("train", "valid", "test") if (path / f"{part}.txt").is_file()}
+    if "train" not in files:
         raise InputError(f"the folder {path} has no train.txt; name one file, or put train.txt and valid.txt there")
-    return found
+    return files
 
 
 def _present(name: str) -> dict[str, Path]:

@@ -88,12 +88,12 @@ def _characters(types: tuple[str, ...], counts: np.ndarray) -> tuple[list[str], 
 
     The library has a limit of its own, but its choice among equally frequent characters differs from process to process.
     """
-    found: Counter[str] = Counter()
+    frequencies: Counter[str] = Counter()
     for name, count in zip(types, counts.tolist(), strict=True):
         for character in name if name != SEPARATOR else "":
-            found[character] += count
-    ranked = found.most_common()
-    shares = np.cumsum([count for _, count in ranked]) / max(found.total(), 1)
+            frequencies[character] += count
+    ranked = frequencies.most_common()
+    shares = np.cumsum([count for _, count in ranked]) / max(frequencies.total(), 1)
     enough, names = int(np.searchsorted(shares, 1 - RARE)) + 1, [name for name, _ in ranked]
     return names[:enough], names[enough:]
 
@@ -121,7 +121,7 @@ def _spell(
     names = (UNKNOWN, SEPARATOR, *dict.fromkeys((*alphabet, *map("".join, merges))))
     numbers = {name: i for i, name in enumerate(names)}
     tokenizer = Tokenizer(models.BPE(numbers, merges, unk_token=UNKNOWN))
-    spelled = [found.ids for found in tokenizer.encode_batch(list(types))]
+    spelled = [encoding.ids for encoding in tokenizer.encode_batch(list(types))]
     if SEPARATOR in types:
         spelled[types.index(SEPARATOR)] = [numbers[SEPARATOR]]
     starts = np.concatenate([[0], np.cumsum([len(ids) for ids in spelled])])

@@ -32,28 +32,28 @@ def read_text(source: str, tokens: Tokens, layout: Layout, progress: Progress | 
     name = (source, tokens, layout, state)
     if name not in _kept:
         if paths:
-            found = _read_parts(source, paths, tokens, layout, progress or Progress())
+            text = _read_parts(source, paths, tokens, layout, progress or Progress())
         else:
             texts, reader = topics(), Reader(tokens)
             stream = reader.stream([texts], marked=True)
-            found = RawText(reader.types, {"train": stream}, hashlib.sha256("\0".join(texts).encode()).hexdigest())
+            text = RawText(reader.types, {"train": stream}, hashlib.sha256("\0".join(texts).encode()).hexdigest())
         while len(_kept) >= 3:  # texts that stay in memory, so that a run and its reading share one pass over the files
             _kept.pop(next(iter(_kept)))
-        _kept[name] = found
+        _kept[name] = text
     return _kept[name]
 
 
 def read_again(source: str, sha256: str, tokens: Tokens, layout: Layout) -> RawText:
     """The text of this sha256: at its source, else one of the same name in the current folder or the folders of corpora."""
-    found = read_text(source, tokens, layout) if _is_there(source) else None
-    if found is not None and found.sha256 == sha256:
-        return found
+    text = read_text(source, tokens, layout) if _is_there(source) else None
+    if text is not None and text.sha256 == sha256:
+        return text
     others = {} if source in KNOWN else elsewhere(source)
     moved = next((path for path, parts in others.items() if _digest(list(map(_file_digest, parts.values()))) == sha256), None)
     if moved is not None:
         return read_text(str(moved), tokens, layout)
-    if found is not None:
-        change = f"its sha256 is {found.sha256[:12]}... where {sha256[:12]}... was used"
+    if text is not None:
+        change = f"its sha256 is {text.sha256[:12]}... where {sha256[:12]}... was used"
         raise InputError(f"the corpus {source} has changed: {change}; bring the old text back")
     places = ", ".join(str(root) for root in (Path.cwd(), *folders()))
     different = f" (another text: {', '.join(map(str, others))})" if others else ""
@@ -122,9 +122,9 @@ def _verify(known: Known, tokens: Tokens, layout: Layout, path: Path, sha256: st
             f"{path} is not the known file: its sha256 is {sha256[:12]}..., expected {part.sha256[:12]}...; {remedy}"
         )
     usual = (tokens, layout) == (known.tokens, known.layout)
-    for what, expected, found in (("tokens", part.tokens, len(stream.ids)), ("documents", part.documents, len(stream.ends))):
-        if usual and expected is not None and found != expected:
-            raise InputError(f"{path} is not the known file: it has {found:,} {what}, expected {expected:,}; {remedy}")
+    for what, expected, actual in (("tokens", part.tokens, len(stream.ids)), ("documents", part.documents, len(stream.ends))):
+        if usual and expected is not None and actual != expected:
+            raise InputError(f"{path} is not the known file: it has {actual:,} {what}, expected {expected:,}; {remedy}")
 
 
 def topics() -> list[str]:

@@ -51,11 +51,11 @@ class WindowLoss(OfModel, Described, Objective):
     @property
     def windows(self) -> int:
         """How many windows there are; looked at when first needed, so that a run can be opened where its text is not."""
-        found = len(self.tokens) - self.length
-        if found < 1:
+        count = len(self.tokens) - self.length
+        if count < 1:
             what = f"the {self.part} part of this corpus has {len(self.tokens)} tokens"
             raise InputError(f"{what}, too few for one window of {self.length} and the token after it: take a shorter window")
-        return found
+        return count
 
     @cached_property
     def seen(self) -> np.ndarray:

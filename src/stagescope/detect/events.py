@@ -69,15 +69,15 @@ def crossing(
 
 def top(time: np.ndarray, curve: np.ndarray, *, error: float = 0.0, how: str = "") -> Event:
     """The peak as an event: its interval holds the neighbouring records, and those that `error` cannot tell from the top."""
-    found = peak(time, curve)
-    if found is None:
+    at_peak = peak(time, curve)
+    if at_peak is None:
         return Event.missing(how=how)
     i = int(np.argmax(curve))
     if i == 0:
         return Event.missing("at the start", how)
     alike = np.flatnonzero(curve >= curve[i] - 2 * error)
     first, last = min(i - 1, int(alike[0])), max(i + 1, int(alike[-1]))
-    return Event(found[0], float(time[max(first, 0)]), float(time[min(last, len(time) - 1)]), how=how)
+    return Event(at_peak[0], float(time[max(first, 0)]), float(time[min(last, len(time) - 1)]), how=how)
 
 
 def around(time: np.ndarray, when: float) -> tuple[float, float]:
@@ -129,27 +129,27 @@ def turns(time: np.ndarray, curve: np.ndarray, least: float, back: float, error:
     while (i := _briefest(time, ends)) is not None:
         del ends[i : i + 2 if 0 < i < len(ends) - 2 else i + 1]
         ends = [ends[k] for k in _extremes(curve[ends], noise[ends], least)]
-    found = []
+    turning_points = []
     for i, j in pairwise(ends):
         over = j != ends[-1] or abs(curve[-1] - curve[j]) > max(back, np.hypot(noise[-1], noise[j]))
         (start, before), (stop, after) = (_refined(time, curve, at, least) for at in (i, j))
-        found.append(Turn(start, stop if over else None, before, after, *_alike(time, curve, j, noise[j])))
-    return found
+        turning_points.append(Turn(start, stop if over else None, before, after, *_alike(time, curve, j, noise[j])))
+    return turning_points
 
 
 def _extremes(curve: np.ndarray, noise: np.ndarray, least: float) -> list[int]:
     """Frames of alternating maxima and minima that differ by more than `least` and their noise, both ends included."""
-    found, top, bottom, rising = [], 0, 0, None
+    places, top, bottom, rising = [], 0, 0, None
     for i, value in enumerate(curve.tolist()):
         top = i if value > curve[top] else top
         bottom = i if value < curve[bottom] else bottom
         if rising is not False and curve[top] - value > max(least, math.hypot(noise[top], noise[i])):
-            found.append(top)
+            places.append(top)
             rising, bottom = False, i
         elif rising is not True and value - curve[bottom] > max(least, math.hypot(noise[bottom], noise[i])):
-            found.append(bottom)
+            places.append(bottom)
             rising, top = True, i
-    return found if rising is None else [*found, top if rising else bottom]
+    return places if rising is None else [*places, top if rising else bottom]
 
 
 def _alike(time: np.ndarray, curve: np.ndarray, at: int, noise: float) -> tuple[float, float]:
@@ -173,7 +173,7 @@ def _refined(time: np.ndarray, curve: np.ndarray, at: int, least: float) -> tupl
         sides = curve[around] - curve[at]
         sign = -1.0 if sides[0] + sides[2] > 0 else 1.0
         smooth = sides[0] * sides[2] >= 0 and np.max(np.abs(sides)) < least
-        found = peak(time[around], 1.0 + sign * sides) if smooth else None
-        if found is not None:
-            return found[0], float(curve[at] + sign * (found[1] - 1.0))
+        vertex = peak(time[around], 1.0 + sign * sides) if smooth else None
+        if vertex is not None:
+            return vertex[0], float(curve[at] + sign * (vertex[1] - 1.0))
     return float(time[at]), float(curve[at])

@@ -117,12 +117,12 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
     later = time > 0
     clock, curve = time[later], loss[later]
     slope = np.gradient(curve, np.log(clock)) if clock.size > 1 else np.zeros(clock.size)
-    found: list[Plateau | None] = []
+    by_level: list[Plateau | None] = []
     for j, (above, below) in enumerate(_steps(levels), start=1):
         start, stop = when[j - 1], when[j]
         inside = np.flatnonzero((clock > start) & (clock < (np.inf if stop is None else stop))) if start is not None else ()
         if len(inside) < PLATEAU.fewest:
-            found.append(None)
+            by_level.append(None)
             continue
         i = int(inside[np.argmin(np.abs(slope[inside]))])
         near = bool(abs(curve[i] - below) <= PLATEAU.close * (above - below))
@@ -131,7 +131,7 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
         logs, count, side = np.log(clock), len(clock), LIMITS.records // 2
         around = np.abs(logs - logs[i]) <= PLATEAU.bandwidths[1] / 2
         around[max(0, min(i - side, count - 2 * side - 1)) : max(i + side, 2 * side) + 1] = True
-        found.append(
+        by_level.append(
             Plateau(
                 j,
                 float(clock[i]),
@@ -142,7 +142,7 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
                 rests,
             )
         )
-    return tuple(found)
+    return tuple(by_level)
 
 
 def valley(time: np.ndarray, loss: np.ndarray, when: tuple[float | None, ...], j: int) -> bool:

@@ -60,8 +60,8 @@ def variation(time: np.ndarray, curve: np.ndarray, apart: float = 0.0) -> np.nda
     share = (middle[1:-1] - middle[:-2]) / (middle[2:] - middle[:-2])
     bend = slope[1:-1] - (1 - share) * slope[:-2] - share * slope[2:]
     expected = 1 / length[1:-1] + (1 - share) ** 2 / length[:-2] + share**2 / length[2:]
-    found = length[1:-1] * bend**2 / expected
-    gathered = np.cumsum(np.concatenate([[0.0, found[0]], found, [found[-1]]]))
+    roughness = length[1:-1] * bend**2 / expected
+    gathered = np.cumsum(np.concatenate([[0.0, roughness[0]], roughness, [roughness[-1]]]))
     return np.interp(time, t, gathered)
 
 

@@ -18,8 +18,8 @@ HOW = ("a fast change of the loss between two slower stretches, decided by likel
 
 def read_curves(clock: str, series: Mapping[str, np.ndarray]) -> list[str]:
     """The series that are curves: one number a record, the loss first; no clock, no speed."""
-    found = [name for name, values in series.items() if values.ndim == 1 and name not in (*NOT_READ, clock)]
-    return sorted(found, key=lambda name: name != "loss")
+    numbers = [name for name, values in series.items() if values.ndim == 1 and name not in (*NOT_READ, clock)]
+    return sorted(numbers, key=lambda name: name != "loss")
 
 
 def thinned(time: np.ndarray, most: int) -> np.ndarray:

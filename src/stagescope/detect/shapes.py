@@ -90,7 +90,7 @@ class Dictionary:
         x, u = self.x, np.log(self.x)
         gap, length = np.diff(u), u[-1] - u[0]
         middle = (x[1:] + x[:-1]) / 2
-        found = [("jump", middle, np.zeros(len(middle)))]
+        candidates = [("jump", middle, np.zeros(len(middle)))]
         grid = []
         rise = max(2 * float(np.min(gap)), LONGEST / 2**7)
         while rise < min(length, 2 * LONGEST):
@@ -110,10 +110,10 @@ class Dictionary:
                 starts, slow = np.unique(np.stack([start[seen], rises[seen]]), axis=1)
                 constants = np.geomspace(x[1] - x[0], x[-1] - x[0], 14)
                 slow = np.concatenate([slow, 2 * np.arcsinh(constants * RELAXATION / 2 / x[0])])
-                found.append((form, np.concatenate([starts, np.full(14, x[0])]), slow))
+                candidates.append((form, np.concatenate([starts, np.full(14, x[0])]), slow))
             else:
-                found.append((form, centre[chosen], rises[chosen]))
-        return found
+                candidates.append((form, centre[chosen], rises[chosen]))
+        return candidates
 
     @cached_property
     def table(self) -> np.ndarray:

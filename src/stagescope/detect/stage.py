@@ -215,6 +215,6 @@ class Stages:
             "intervals": {name: None if ends is None else list(ends) for name, ends in self.intervals.items()},
             "states": self.states,
             "stages": rows,
-            "transitions": [{"curve": curve, **asdict(found)} for curve, found in self.transitions],
+            "transitions": [{"curve": curve, **asdict(transition)} for curve, transition in self.transitions],
             "notes": dict(self.notes),
         }

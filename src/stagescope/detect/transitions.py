@@ -74,8 +74,8 @@ def curve_events(time: np.ndarray, curve: np.ndarray, origin: float | None = Non
         raise InputError(f"the origin {origin:g} is later than the first record at {time[0]:g}; give one before it")
     largest = float(np.max(np.abs(curve)))  # squares of a very large or small number are none
     early = LIMITS.early * (time[-1] - time[0])
-    found = Search.of(time, curve / largest, origin - early, curves).events()
-    return tuple(replace(event, amplitude=event.amplitude * largest, origin=origin) for event in found)
+    events = Search.of(time, curve / largest, origin - early, curves).events()
+    return tuple(replace(event, amplitude=event.amplitude * largest, origin=origin) for event in events)
 
 
 @dataclass(frozen=True)
@@ -346,8 +346,8 @@ class Search:
             return self, fit, j
         empty = Fit(QUIET, (), 0.0)
         fits = [near.fitted((shape,), STARTS) for shape in near.proposals(empty) if shape.form in STEPS]
-        found = near.refined(min(fits, key=near.cost), 0)
-        return near.closer(found, 0, {0: near.records_around(*found.shapes[0].span)})
+        refined_fit = near.refined(min(fits, key=near.cost), 0)
+        return near.closer(refined_fit, 0, {0: near.records_around(*refined_fit.shapes[0].span)})
 
     def events(self) -> tuple[Transition, ...]:
         """What counts of the fit: groups of shapes with no rest between them, as transitions or spikes."""
@@ -363,10 +363,10 @@ class Search:
                 groups[-1].append(j)
             else:
                 groups.append([j])
-        found = [self.event(fit, heights, group, spans) for group in groups]
-        found = list(self.counted([event for event in found if event is not None]))
-        spikes = [each for each in self.lone_spikes() if not any(e.start <= each.t <= e.stop for e in found)]
-        return tuple(sorted((*found, *spikes), key=lambda event: event.t))
+        events = [self.event(fit, heights, group, spans) for group in groups]
+        events = list(self.counted([event for event in events if event is not None]))
+        spikes = [each for each in self.lone_spikes() if not any(e.start <= each.t <= e.stop for e in events)]
+        return tuple(sorted((*events, *spikes), key=lambda event: event.t))
 
     def lone_spikes(self) -> Iterator[Transition]:
         """Single records that stand out by more than the range of the thirty around them: heavy tails have few such."""

@@ -58,11 +58,11 @@ def powers(low: float, high: float, most: int) -> list[float]:
     """1, 2 and 5 of every decade where that is not too much, else powers of ten, else some of them."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for leading in ((1, 2, 5), (1, 3), (1,)):
-        found = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in leading]
-        found = [mark for mark in found if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
-        if len(found) <= most:
-            return found
-    return found[:: -(-len(found) // most)]
+        numbers = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in leading]
+        numbers = [mark for mark in numbers if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
+        if len(numbers) <= most:
+            return numbers
+    return numbers[:: -(-len(numbers) // most)]
 
 
 def steps(low: float, high: float, most: int) -> list[float]:
@@ -168,15 +168,15 @@ def _uneven(values: Sequence[float]) -> float:
 
 def areas(x: Ruler, y: Ruler, cells: Collection[Cell]) -> dict[Cell, list[Rect]]:
     """The rectangles of each cell (x, y), joined where they touch along a whole side."""
-    found: dict[Cell, list[Rect]] = {cell: [] for cell in cells}
+    by_cell: dict[Cell, list[Rect]] = {cell: [] for cell in cells}
     known = frozenset(cells)
     for leaf in leaves((x.scale, y.scale), cells):
         parts = (_parts(x, *leaf.box[0]), _parts(y, *leaf.box[1]))
         for (column, left, right), (row, bottom, top) in product(*parts):
             owner = _owner((x, y), (column, row), leaf, known)
             if owner is not None:
-                found[owner].append(Rect(left, right, bottom, top))
-    rows = {cell: _joined(rects, "left", "right", slice(2, 4)) for cell, rects in found.items() if rects}
+                by_cell[owner].append(Rect(left, right, bottom, top))
+    rows = {cell: _joined(rects, "left", "right", slice(2, 4)) for cell, rects in by_cell.items() if rects}
     return {cell: _joined(rects, "bottom", "top", slice(0, 2)) for cell, rects in rows.items()}
 
 

@@ -80,10 +80,10 @@ def diagram(
         >>> ss.diagram(swept, x="context", color="status").figure.name
         'status-over-context.png'
     """
-    found = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
-    chosen = select(found, x, y, color, at or {})
-    lines = {} if boundary is None else {boundary: find_boundary(found, chosen, boundary)}
-    folder = found.folder / "diagrams" if out is None else Path(out)
+    table = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
+    chosen = select(table, x, y, color, at or {})
+    lines = {} if boundary is None else {boundary: find_boundary(table, chosen, boundary)}
+    folder = table.folder / "diagrams" if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder for the figures")
     # A name for files that says what they show, safe on every file system.
@@ -92,10 +92,10 @@ def diagram(
     stem = folder / "".join(c if c.isalnum() or c in "-_=" else "_" for c in f"{chosen.color}-over-{axes}{cut}")[:120]
     for kind in (*FORMATS, "json"):
         check_replaceable(stem.with_suffix(f".{kind}"))
-    drawn = {"made": MARK, **numbers(found, chosen)}
+    drawn = {"made": MARK, **numbers(table, chosen)}
     for name, line in lines.items():
         for panel in drawn["panels"]:
-            panel["boundary"] = boundary_line(found, line, name, {**drawn["at"], **panel["at"]})
+            panel["boundary"] = boundary_line(table, line, name, {**drawn["at"], **panel["at"]})
     with store_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         target = html_target(folder / "diagram.html" if page is None else Path(page))
@@ -104,5 +104,5 @@ def diagram(
         # The line of all panels, None where they differ: the page shows one for every cut.
         shown = [panel.get("boundary") for panel in drawn["panels"]]
         common = shown[0] if all(line == shown[0] for line in shown) else None
-        publish(target, diagram_page(found, chosen, common).encode())
+        publish(target, diagram_page(table, chosen, common).encode())
     return Diagram(stem.with_suffix(".png"), target, drawn, tuple(drawn["notes"]))

@@ -59,8 +59,11 @@ def folded(text: str, width: int) -> str:
 
 def distinct(names: Sequence[str], width: int) -> list[str]:
     """Names folded; where shortened ones would be the same, each has its number among them, as it has in the numbers."""
-    found = [folded(name, width) for name in names]
-    return [folded(f"{i + 1}. {name}", width) if found.count(found[i]) > 1 else found[i] for i, name in enumerate(names)]
+    short_names = [folded(name, width) for name in names]
+    return [
+        folded(f"{i + 1}. {name}", width) if short_names.count(short_names[i]) > 1 else short_names[i]
+        for i, name in enumerate(names)
+    ]
 
 
 def title(numbers: Numbers, inches: float) -> str:
@@ -212,10 +215,10 @@ def _map(axes: "Axes", cells: Sequence[Json], x: Ruler, y: Ruler, colors: Colors
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 
-    found = areas(x, y, [(cell["x"], cell["y"]) for cell in cells])
+    areas_of_cells = areas(x, y, [(cell["x"], cell["y"]) for cell in cells])
     plain_patches, shades, hatched = [], [], []
     for cell in cells:
-        for rect in found.get((cell["x"], cell["y"]), ()):
+        for rect in areas_of_cells.get((cell["x"], cell["y"]), ()):
             (left, right), (bottom, top) = map(x.on_axis, rect[:2]), map(y.on_axis, rect[2:])
             patch = Rectangle((left, bottom), right - left, top - bottom)
             if cell["lack"] == "failed":
@@ -298,24 +301,24 @@ def _marks(numbers: Numbers, width: int) -> list[Any]:
     from matplotlib.patches import Patch
 
     cells = all_cells(numbers)
-    found: list[Any] = []
+    handles: list[Any] = []
     if any(cell.get("start") for cell in cells):
-        found.append(Patch(color=START, label=AT_START))
-    found += [Patch(color=ABSENT[lack], label=folded(said, width)) for lack, said in numbers["lacks"].items()]
+        handles.append(Patch(color=START, label=AT_START))
+    handles += [Patch(color=ABSENT[lack], label=folded(said, width)) for lack, said in numbers["lacks"].items()]
     broken = [cell for cell in cells if cell["lack"] == "failed"]
     if broken:
         reasons = Counter(reason for cell in broken for reason in cell["reasons"])
         most = reasons.most_common(1)[0][0]
         label = most if len(reasons) == 1 else f"failed, for example: {most}"
-        found.append(Patch(facecolor="white", edgecolor=GREY, hatch=HATCH, lw=0.5, label=folded(label, width)))
+        handles.append(Patch(facecolor="white", edgecolor=GREY, hatch=HATCH, lw=0.5, label=folded(label, width)))
     if line := numbers["panels"][0].get("boundary"):
-        found.append(Line2D([], [], color=INK, lw=1.6, label=folded(f"{line['name']}: {line['title']}", width)))
+        handles.append(Line2D([], [], color=INK, lw=1.6, label=folded(f"{line['name']}: {line['title']}", width)))
     if any(map(disagree, cells)):
         some = any(0 < cell["failed"] < cell["rows"] for cell in cells)
-        found.append(
+        handles.append(
             Line2D([], [], ls="", marker="o", ms=3, color=INK, label=f"seeds disagree{', or some failed' if some else ''}")
         )
-    return found
+    return handles
 
 
 LANE = 0.075

@@ -106,14 +106,14 @@ def find_boundary(sweep: Sweep, chosen: Selection, name: str) -> Boundary:
         raise InputError(f"the study {sweep.plan.study} has no boundaries; leave --boundary {name} out")
     if name not in known:
         raise unknown(f"boundary of {sweep.plan.study}", name, known)
-    found = known[name]
-    if {chosen.x, chosen.y} != set(found.axes):
+    boundary = known[name]
+    if {chosen.x, chosen.y} != set(boundary.axes):
         drawn = chosen.x if chosen.y is None else f"{chosen.x} and {chosen.y}"
         raise InputError(
-            f"the boundary {name} is a line over {' and '.join(found.axes)}, and this diagram is over {drawn}; "
-            f"draw one with --x {found.axes[0]} --y {found.axes[1]}"
+            f"the boundary {name} is a line over {' and '.join(boundary.axes)}, and this diagram is over {drawn}; "
+            f"draw one with --x {boundary.axes[0]} --y {boundary.axes[1]}"
         )
-    return found
+    return boundary
 
 
 def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, Any]) -> Json:
@@ -124,8 +124,8 @@ def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, 
     axis = next(axis for axis in sweep.axes if axis.name == boundary.axes[0])
     ruler = Ruler(Scale(axis.kind, axis.values))
     values = [ruler.value(float(place)) for place in np.linspace(*ruler.reach, 80)]
-    found = boundary.line({**sweep.plan.fixed, **at}, values)
-    return {"name": name, "title": boundary.title, boundary.axes[0]: values, boundary.axes[1]: found}
+    places = boundary.line({**sweep.plan.fixed, **at}, values)
+    return {"name": name, "title": boundary.title, boundary.axes[0]: values, boundary.axes[1]: places}
 
 
 MOST_CATEGORIES = len(CATEGORIES) - 1
@@ -150,7 +150,7 @@ def numbers(sweep: Sweep, chosen: Selection) -> Numbers:
     shown = [row for _, rows in cuts for row in rows]
     timed = column.kind == "time"
     panels = [{"at": at, "cells": list(_cells(column, rows, chosen))} for at, rows in cuts]
-    found: Numbers = {
+    facts: Numbers = {
         "study": sweep.plan.study,
         "sweep": sweep.folder.resolve().name,
         "fixed": dict(fixed_text(sweep)),
@@ -166,8 +166,8 @@ def numbers(sweep: Sweep, chosen: Selection) -> Numbers:
         "panels": panels,
     }
     if column.kind == "word":
-        found["categories"] = categories([column.reading(row).value for row in sweep.rows])
-    return found
+        facts["categories"] = categories([column.reading(row).value for row in sweep.rows])
+    return facts
 
 
 def _axis(axis: Axis) -> Json:
@@ -176,14 +176,14 @@ def _axis(axis: Axis) -> Json:
 
 def _lacks(column: Column, cells: Sequence[Json]) -> dict[str, str]:
     """Legend of cells without a value; failures have their own reasons."""
-    found = {}
+    texts = {}
     for lack in (*CLOCKED, "none"):
         those = [cell for cell in cells if cell["lack"] == lack]
         if those:
             said = lack_text(lack, joined(cell.get("ends", {}) for cell in those), none_word(column))
             several = lack in CLOCKED and any(cell["known"] for cell in those)
-            found[lack] = f"{said}, by the median seed" if several else said
-    return found
+            texts[lack] = f"{said}, by the median seed" if several else said
+    return texts
 
 
 def _cuts(
@@ -232,11 +232,11 @@ def cell_of(column: Column, rows: Sequence[Row]) -> Json:
         return {**counts, "value": most, "lack": _lack(counts, []) if most is None else None, "shares": shares}
     beyond = [row for row in rows if column.reading(row).lack in CLOCKED]
     value = entry["median"]
-    found = {**counts, "value": value, "interval": entry["median_interval"], "mean": entry["mean"]}
-    found["lack"] = _lack(counts, [column.reading(row).lack for row in beyond]) if value is None else None
+    facts = {**counts, "value": value, "interval": entry["median_interval"], "mean": entry["mean"]}
+    facts["lack"] = _lack(counts, [column.reading(row).lack for row in beyond]) if value is None else None
     if column.kind == "time":
-        found |= {"ends": known_until(column, beyond), "start": value == 0 and column.part in START_PARTS}
-    return found
+        facts |= {"ends": known_until(column, beyond), "start": value == 0 and column.part in START_PARTS}
+    return facts
 
 
 def _lack(counts: Mapping[str, int], beyond: Sequence[str | None]) -> str:
@@ -257,8 +257,8 @@ def categories(values: list[Any]) -> list[str]:
 
     The rarest are one, called other.
     """
-    found = ranked(values)
-    return found if len(found) <= MOST_CATEGORIES else [*found[:MOST_CATEGORIES], OTHER]
+    names = ranked(values)
+    return names if len(names) <= MOST_CATEGORIES else [*names[:MOST_CATEGORIES], OTHER]
 
 
 def ranked(values: list[Any]) -> list[str]:
@@ -278,12 +278,12 @@ def known_until(column: Column, rows: Iterable[Row]) -> Ends:
 
 
 def joined(ends: Iterable[Ends]) -> Ends:
-    found: Ends = {}
+    ends_of_all: Ends = {}
     for one in ends:
         for clock, (low, high) in one.items():
-            before = found.setdefault(clock, [low, high])
-            found[clock] = [min(before[0], low), max(before[1], high)]
-    return found
+            before = ends_of_all.setdefault(clock, [low, high])
+            ends_of_all[clock] = [min(before[0], low), max(before[1], high)]
+    return ends_of_all
 
 
 def ends_text(ends: Ends) -> str:
@@ -311,13 +311,13 @@ def none_word(column: Column) -> str:
 
 def state_notes(sweep: Sweep) -> list[str]:
     """What a reader must know of a sweep that is not whole."""
-    found = []
+    sentences = []
     if sweep.missing:
-        found.append(f"{len(sweep)} of {len(sweep) + sweep.missing} points: the sweep is not complete")
+        sentences.append(f"{len(sweep)} of {len(sweep) + sweep.missing} points: the sweep is not complete")
     if sweep.damaged and sweep.missing:
         count = len(sweep.damaged)
-        found.append(f"{count} damaged row{'s' if count > 1 else ''} left out")
-    return found
+        sentences.append(f"{count} damaged row{'s' if count > 1 else ''} left out")
+    return sentences
 
 
 def clocks_of(rows: Iterable[Row]) -> list[str]:
@@ -331,12 +331,12 @@ def clock_notes(rows: Sequence[Row]) -> list[str]:
     if len(clocks) < 2:
         return []
     for name in rows[0]["at"]:
-        found: dict[str, dict[Any, None]] = {clock: {} for clock in clocks}
+        values_by_clock: dict[str, dict[Any, None]] = {clock: {} for clock in clocks}
         for row in rows:
             if row.get("clock"):
-                found[row["clock"]][row["at"][name]] = None
-        if sum(map(len, found.values())) == len({value for values in found.values() for value in values}):
-            said = [f"in {_unit(clock)} for {name} = {', '.join(map(str, values))}" for clock, values in found.items()]
+                values_by_clock[row["clock"]][row["at"][name]] = None
+        if sum(map(len, values_by_clock.values())) == len({value for values in values_by_clock.values() for value in values}):
+            said = [f"in {_unit(clock)} for {name} = {', '.join(map(str, values))}" for clock, values in values_by_clock.items()]
             return [f"times are {' and '.join(said)}: they do not compare"]
     return [f"times are in {' or in '.join(map(_unit, clocks))}, by run: they do not compare"]
 
@@ -352,10 +352,10 @@ def fixed_text(sweep: Sweep) -> list[tuple[str, str]]:
     fields = studies()[sweep.plan.study].options.model_fields
     swept = next((axis.values for axis in sweep.axes if axis.name == "optimizer"), (sweep.plan.fixed.get("optimizer"),))
     length = {"until" if each == "flow" else "steps" for each in swept} if None not in swept else {"until", "steps"}
-    found = []
+    texts = []
     for name, value in sweep.plan.fixed.items():
         default = fields[name].default if name in fields else None
         default = list(default) if isinstance(default, tuple) else default
         if value is not None and (value != default or name in length):
-            found.append((name, setting_text(value)))
-    return found
+            texts.append((name, setting_text(value)))
+    return texts

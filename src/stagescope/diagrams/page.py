@@ -43,14 +43,14 @@ def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[st
     """What the cells say in a column; `codes` are the numbers of its words."""
     said = [cell_of(column, rows) for rows in cells]
     states = [LACKS.index(one["lack"]) + 8 * disagree(one) + 16 * bool(one.get("start")) for one in said]
-    found: Json = {"states": blocks.u8(np.array(states, np.uint8))}
+    facts: Json = {"states": blocks.u8(np.array(states, np.uint8))}
     if column.kind == "word":
         values = np.array([codes.get(one["value"], -1) for one in said], int)
-        return found | {"values": blocks.i32(values), "shares": _shares([one["shares"] for one in said], codes, blocks)}
+        return facts | {"values": blocks.i32(values), "shares": _shares([one["shares"] for one in said], codes, blocks)}
     values = np.array([one["value"] for one in said], float)
     intervals = np.array([_ends(one["interval"]) for one in said], float)
     known = not np.all(np.isnan(intervals))
-    return found | {"values": blocks.f64(values), "intervals": blocks.f64(intervals) if known else None}
+    return facts | {"values": blocks.f64(values), "intervals": blocks.f64(intervals) if known else None}
 
 
 def _ends(interval: Interval | None) -> tuple[float, float]:
@@ -73,7 +73,7 @@ def _shares(said: Sequence[Json], codes: Mapping[str, int], blocks: Blocks) -> J
 def all_areas(sweep: Sweep, cells: Sequence[Cell], blocks: Blocks) -> list[Json]:
     """For every two axes the areas of all cells, each among those of its cut: how many each has, and where they lie."""
     rulers = [Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes]
-    found = []
+    areas_of_panels = []
     for x, y in combinations(range(len(rulers)), 2):
         cuts: dict[Cell, list[Cell]] = {}
         for cell in cells:
@@ -84,8 +84,8 @@ def all_areas(sweep: Sweep, cells: Sequence[Cell], blocks: Blocks) -> list[Json]
             rects |= {cell: covered.get((cell[x], cell[y]), []) for cell in members}
         counts = np.array([len(rects[cell]) for cell in cells], int)
         places = np.array([rect for cell in cells for rect in rects[cell]], float)
-        found.append({"axes": [x, y], "counts": blocks.i32(counts), "rects": blocks.f64(places)})
-    return found
+        areas_of_panels.append({"axes": [x, y], "counts": blocks.i32(counts), "rects": blocks.f64(places)})
+    return areas_of_panels
 
 
 GROUPS = ("events", "starts", "durations", "verdicts", "numbers")
@@ -185,7 +185,7 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
         if reading.lack is not None:
             why = reading.lack, lack_text(reading.lack, known_until(column, [row]), none_word(column))
             lacking[i] = whys.setdefault(why, len(whys))
-    found: Json = {
+    facts: Json = {
         "name": label(column.name),
         "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
         "kind": column.kind,
@@ -193,11 +193,11 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
         "lacks": blocks.i32(lacking) if lacking.any() else None,
     }
     if column.kind != "word":
-        return found | {"values": blocks.f64(np.array(values, float)), "cells": statistics(column, cells, {}, blocks)}
+        return facts | {"values": blocks.f64(np.array(values, float)), "cells": statistics(column, cells, {}, blocks)}
     places = {value: i for i, value in enumerate(axis.values if axis is not None else ranked(values))}
     codes = np.array([places.get(value, -1) for value in values], int)
     said = statistics(column, cells, {str(value): i for value, i in places.items()}, blocks)
-    return found | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": said}
+    return facts | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": said}
 
 
 def _commands(row: Json) -> str:

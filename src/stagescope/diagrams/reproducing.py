@@ -19,6 +19,7 @@ def reproduce(
     figure: str | None = None,
     *,
     full: bool = False,
+    quick: bool = False,
     sweep: str | Path | None = None,
     progress: bool | None = None,
     said: Callable[[str], None] = lambda sentence: None,
@@ -30,6 +31,7 @@ def reproduce(
         out: folder for the figures.
         figure: one figure by name; default: all that take minutes, and the ledger.
         full: also figures that take an hour or more.
+        quick: only figures that have a quick version, made from less and marked so; without the ledger.
         sweep: folder of a sweep to draw, for a figure of a sweep; default: made in `out`.
         progress: show bars; default: on a terminal.
         said: called with a sentence on every file, and on every figure that is left out.
@@ -44,7 +46,11 @@ def reproduce(
         ['figure-merged.png']
     """
     out, figures = Path(out), study(paper).figures()
-    asked = chosen(figures, figure, full)
+    asked = chosen(figures, figure, full or quick)
+    if quick:
+        asked = [each for each in asked if each.quick is not None]
+        if not asked:
+            raise InputError(f"no quick version of {figure or 'any figure'} of {paper}; leave out --quick")
     if sweep is not None and not (figure and asked[0].sweep):
         of = ", ".join(name for name, each in figures.items() if each.sweep)
         raise InputError(f"--sweep is for a figure of a sweep, named with --figure; {paper} has: {of or 'none'}")
@@ -52,12 +58,12 @@ def reproduce(
     for each in asked:
         if each.sweep is None:
             with progress_for(progress) as bar:
-                made.append(draw(each, out, bar))
+                made.append(draw(each, out, bar, quick))
         else:
             table = load_sweep(sweep) if sweep else compute(paper, each.sweep, out=out / f"sweep{each.name}", progress=progress)
             made.append(store(each, each.compute(table), out))
         said(f"{made[-1].with_suffix('')}.{{pdf,svg,png,json}}: {each.title}")
-    if figure is not None:
+    if figure is not None or quick:
         return made
     with progress_for(progress) as bar:
         found = ledgers(study(paper), bar)

@@ -144,9 +144,12 @@ class Cvode:
         known: Any = (losses[:done].tolist(), speeds[:done].tolist()) if self._weights.size else (repeat(None), repeat(None))
         return flag, list(map(Point, stops[:done].tolist(), vectors[:done].copy(), repeat(True), repeat(None), *known))
 
-    def one_step(self) -> int:
-        """One step of the solver's own choice, at most to the end of the span; a negative flag means failure."""
-        return self._c.CVode(self._memory, self._end, self._vector, self._at, ONE_STEP)
+    def one_step(self, towards: float | None = None) -> int:
+        """One step of the solver's own choice, at most to the end of the span; a negative flag means failure.
+
+        The first step of all is chosen for a frame at the time `towards`, and may be longer.
+        """
+        return self._c.CVode(self._memory, self._end if towards is None else towards, self._vector, self._at, ONE_STEP)
 
     def __enter__(self) -> "Cvode":
         return self

@@ -56,8 +56,8 @@ def _compiled(library: Any) -> dict[int, Any]:
     """The functions, by the addresses of those they replace."""
     provide(library, _length.symbol)
     signature = types.float64(types.voidptr, types.voidptr)
-    found = {"N_VDotProd_Serial": cfunc(signature)(_dot), "N_VWrmsNorm_Serial": cfunc(signature)(_weighted_rms)}
-    return {ctypes.cast(library[name], ctypes.c_void_p).value or 0: function for name, function in found.items()}
+    operations = {"N_VDotProd_Serial": cfunc(signature)(_dot), "N_VWrmsNorm_Serial": cfunc(signature)(_weighted_rms)}
+    return {ctypes.cast(library[name], ctypes.c_void_p).value or 0: function for name, function in operations.items()}
 
 
 def quicken(library: Any, vector: int) -> None:
@@ -97,10 +97,10 @@ def _velocity(typing, function, t, y, out, held):
 @njit(cache=True)
 def evaluations(memory):
     """How often the solver has called the field, for its own equations and for products with the Jacobian."""
-    found = np.zeros(2, np.int64)
-    _evaluations(memory, found.ctypes.data)
-    _of_products(memory, found.ctypes.data + found.itemsize)
-    return found[0] + found[1]
+    counters = np.zeros(2, np.int64)
+    _evaluations(memory, counters.ctypes.data)
+    _of_products(memory, counters.ctypes.data + counters.itemsize)
+    return counters[0] + counters[1]
 
 
 @njit(cache=True)

@@ -324,7 +324,7 @@ class Adam(Optimizer):
         return optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)
 
     def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
-        found = np.empty_like(gradient)
+        direction = np.empty_like(gradient)
         for start in range(0, len(gradient), NEAR):  # a piece at a time, which stays near the processor
             here = slice(start, start + NEAR)
             first, second = (moment[here] for moment in memory)
@@ -337,9 +337,9 @@ class Adam(Optimizer):
             second += room
             np.sqrt(np.divide(second, 1 - self.b2**step, out=room), out=room)
             room += self.eps
-            np.divide(first, 1 - self.b1**step, out=found[here])
-            found[here] /= room
-        return found
+            np.divide(first, 1 - self.b1**step, out=direction[here])
+            direction[here] /= room
+        return direction
 
 
 class AdamW(Adam):
@@ -364,9 +364,9 @@ class AdamW(Adam):
         return optax.chain(super().transform(), optax.add_decayed_weights(self.weight_decay))
 
     def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
-        found = super().direction(gradient, memory, theta, step)
-        found += self.weight_decay * theta
-        return found
+        direction = super().direction(gradient, memory, theta, step)
+        direction += self.weight_decay * theta
+        return direction
 
 
 class Descent(Dynamics):

@@ -156,8 +156,8 @@ def _grows(field: Field, params: Params, name: str, noise: np.ndarray) -> bool:
         if not small[k + 1, k] > PROBE:
             break
         basis.append(turned / small[k + 1, k])
-    found = small[: len(basis), : len(basis)][: min(PRODUCTS, noise.size), : min(PRODUCTS, noise.size)]
-    return not np.isfinite(found).all() or float(np.max(np.real(np.linalg.eigvals(found)))) > PROBE
+    projected = small[: len(basis), : len(basis)][: min(PRODUCTS, noise.size), : min(PRODUCTS, noise.size)]
+    return not np.isfinite(projected).all() or float(np.max(np.real(np.linalg.eigvals(projected)))) > PROBE
 
 
 def speeds(field: Field, params: Params) -> dict[str, float]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from stagescope.dynamics.dynamics import FRAMES, Dynamics, Point, SolveFailed, State, require_motion
 from stagescope.dynamics.kept import kept_frames, kept_run
-from stagescope.dynamics.record import Record, Stop, require_frames
+from stagescope.dynamics.record import Record, Refined, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field, FlatField, Objective, as_field
 from stagescope.own import fingerprint
@@ -68,7 +68,8 @@ class Journey:
         return axes
 
     def walk(self, state: State) -> Iterator[Point]:
-        return self.dynamics.walk(self.field, self.layout, state, self.positions)
+        first = {"first_stop": np.array(self.record.first_stop)} if isinstance(self.record, Refined) else {}
+        return self.dynamics.walk(self.field, self.layout, {**state, **first}, self.positions)
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -121,25 +122,38 @@ def advice(folder: Path, spec: Spec) -> str:
 
 
 class Memory:
-    """Keeps frames in memory."""
+    """Keeps frames in memory, in arrays of the planned length: what no frame reaches takes no memory of the machine."""
 
     advice = "interrupted; nothing was being saved (give out=FOLDER to keep a resumable run)"
     folder = None
 
-    def __init__(self, first: Frame) -> None:
-        self._frames = [first]
+    def __init__(self, first: Frame, journey: Journey) -> None:
+        self._layout, self._series, self._waiting = journey.layout, [first.series], [first.vector]
+        self._blocks = {name: np.empty((len(journey.positions), *shape)) for name, shape in journey.layout.shapes}
 
     def take(self, frames: list[Frame]) -> None:
-        self._frames.extend(frames)
+        self._series.extend(series for series, _ in frames)
+        self._waiting.extend(vector for _, vector in frames)
+        if len(self._waiting) >= FRAMES:
+            self._write()
+
+    def _write(self) -> None:
+        """Move what waits into the blocks: many frames at once, because each write to each block takes its time."""
+        end = len(self._series)
+        if self._waiting:
+            for name, block in self._layout.unpack(np.array(self._waiting)).items():
+                self._blocks[name][end - len(block) : end] = block
+        self._waiting = []
 
     def commit(self, state: State, event: str) -> None: ...
 
     def abandon(self) -> None: ...
 
     def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
+        self._write()
         return Run(
-            params=Arrays.of(self._blocks(journey.layout)),
-            series=Arrays.of({name: np.array([series[name] for series, _ in self._frames]) for name in journey.series}),
+            params=Arrays.of({name: block[: len(self._series)] for name, block in self._blocks.items()}),
+            series=Arrays.of({name: np.array([series[name] for series in self._series]) for name in journey.series}),
             spec=journey.spec,
             clock=journey.dynamics.clock,
             status=status,
@@ -150,16 +164,6 @@ class Memory:
             tags=journey.origin.tags,
             axes=journey.axes(),
         )
-
-    def _blocks(self, layout: Layout) -> dict[str, np.ndarray]:
-        """Parameters by name; a few frames at a time, because fresh memory for all of them twice would take longer than this."""
-        count = len(self._frames)
-        found = {name: np.empty((count, *shape)) for name, shape in layout.shapes}
-        for start in range(0, count, FRAMES):
-            part = np.array([vector for _, vector in self._frames[start : start + FRAMES]])
-            for name, block in layout.unpack(part).items():
-                found[name][start : start + FRAMES] = block
-        return found
 
 
 class Disk:
@@ -183,7 +187,7 @@ class Disk:
 def sink_for(journey: Journey, folder: Path | None, overwrite: bool, checksum: bool, first: Frame, state: State) -> Memory | Disk:
     """Memory, or a folder that has the first frame and the first state from the start."""
     if folder is None:
-        return Memory(first)
+        return Memory(first, journey)
     axes = journey.axes()
     columns = {name: Column((), axes[name], "int64" if name == "step" else "float64") for name in journey.series}
     columns |= {name: Column(shape, axes[name]) for name, shape in journey.layout.shapes}
@@ -351,8 +355,8 @@ def _settled(what: Objective | Field, params: Params, dynamics: Dynamics) -> tup
 def _begun(folder: Path, journey: Journey) -> bool:
     """Whether the folder has this run already: an interrupt may come between its first commit and its first step."""
     with suppress(StagescopeError):
-        found = manifests.read(folder)
-        return found.status == "running" and found.spec == journey.spec
+        manifest = manifests.read(folder)
+        return manifest.status == "running" and manifest.spec == journey.spec
     return False
 
 

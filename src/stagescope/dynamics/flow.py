@@ -82,11 +82,11 @@ class GradientFlow(Dynamics):
     def settled(self, field: Field, layout: Layout, vector: np.ndarray) -> "GradientFlow":
         scale, least = float(np.sqrt(np.mean(np.square(vector)))), least_rms(field, layout, vector)
         usual = 1e-10 * max(scale, 1e-3)
-        found: dict[str, Any] = {"atol": usual if usual <= 1e-3 * least else 1e-10 * least}
+        tolerances: dict[str, Any] = {"atol": usual if usual <= 1e-3 * least else 1e-10 * least}
         if self.segments is None:
-            found["restart_evaluations"] = int(min(max(FEWEST, WORK / vector.size**1.5), MOST))
-            found["restart_frames"] = max(1, WAITING // vector.size)
-        return self.model_copy(update={name: value for name, value in found.items() if getattr(self, name) is None})
+            tolerances["restart_evaluations"] = int(min(max(FEWEST, WORK / vector.size**1.5), MOST))
+            tolerances["restart_frames"] = max(1, WAITING // vector.size)
+        return self.model_copy(update={name: value for name, value in tolerances.items() if getattr(self, name) is None})
 
     def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:
         if field.draw(0) is not None:
@@ -113,6 +113,7 @@ class GradientFlow(Dynamics):
             what="field" if field.objective is None else "gradient",
             enough=self.restart_evaluations if self.segments is None else None,
             weights=field.weights(layout) if self.segments is None else None,
+            first_stop=float(state.get("first_stop", 0.0)),
         )
         for end in self.boundaries(float(targets[-1])):
             while now < end:

@@ -64,12 +64,12 @@ class Forked(Dynamics):
 
     def times(self, position: float) -> dict[str, float]:
         """Flow time goes on from where it was: each step adds its own."""
-        found = dict((self.before if position <= self.at else self.after).times(position))
+        clocks = dict((self.before if position <= self.at else self.after).times(position))
         if self.clock == "step":
-            found.pop("t", None)
-        elif position > self.at and "step" in found:
-            found["t"] += self.before.times(self.at)["t"] - self.after.times(self.at)["t"]
-        return found
+            clocks.pop("t", None)
+        elif position > self.at and "step" in clocks:
+            clocks["t"] += self.before.times(self.at)["t"] - self.after.times(self.at)["t"]
+        return clocks
 
     def pushed(self, field: Field, layout: Layout, vector: np.ndarray) -> np.ndarray:
         """The parameters that the second part begins with."""

@@ -49,8 +49,8 @@ def kept_run(evolve: Callable[P, Run]) -> Callable[P, Run]:
     def once(*args: P.args, **options: P.kwargs) -> Run:
         given = call.bind(*args, **options).arguments
         name = None if given.get("out") is not None else _name("run", given)
-        if name is not None and (found := _read(name)) is not None:
-            facts, arrays = found
+        if name is not None and (stored := _read(name)) is not None:
+            facts, arrays = stored
             params, series = ({key: arrays[f"{kind}/{key}"] for key in facts[kind]} for kind in ("params", "series"))
             origin, axes = given.get("origin"), {key: tuple(names) for key, names in facts["axes"].items()}
             ended = {key: facts[key] for key in ("spec", "clock", "status", "reason")}
@@ -74,11 +74,9 @@ def kept_frames(frames: Callable[P, Frames]) -> Callable[P, Frames]:
     """`frames` that keeps them while a reading is `keeping` them, where all were asked for and they are not many."""
     call = inspect.signature(frames)
 
-    @wraps(frames)
-    def once(*args: P.args, **options: P.kwargs) -> Frames:
-        name = _name("frames", call.bind(*args, **options).arguments)
-        if name is not None and (found := _read(name)) is not None:
-            facts, arrays = found
+    def kept_or_made(name: str | None, *args: P.args, **options: P.kwargs) -> Frames:
+        if name is not None and (stored := _read(name)) is not None:
+            facts, arrays = stored
             yield from zip(facts["clocks"], arrays["vectors"], strict=True)
             return
         counts["integrated"] += 1
@@ -94,6 +92,10 @@ def kept_frames(frames: Callable[P, Frames]) -> Callable[P, Frames]:
             yield clock, vector
         if name is not None:
             _write(name, {"clocks": clocks}, {"vectors": np.array(vectors)})
+
+    @wraps(frames)
+    def once(*args: P.args, **options: P.kwargs) -> Frames:
+        return kept_or_made(_name("frames", call.bind(*args, **options).arguments), *args, **options)
 
     return once
 

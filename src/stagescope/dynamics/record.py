@@ -132,8 +132,8 @@ class Around(Record):
     def times(self, until: float) -> np.ndarray:
         inside = [pair for pair in zip(self.at, self.widths, strict=True) if pair[0] < until]
         near = [time + width * NEAR for time, width in inside]
-        found = np.unique(np.concatenate([LogSpaced(frames=self.frames).times(until), *near]))
-        kept = found[(found >= 0) & (found <= until)]
+        frame_times = np.unique(np.concatenate([LogSpaced(frames=self.frames).times(until), *near]))
+        kept = frame_times[(frame_times >= 0) & (frame_times <= until)]
         apart = np.concatenate([np.diff(kept) > TOGETHER * until, [True]])
         return kept[apart]
 
@@ -170,6 +170,16 @@ class AtTimes(Record):
         if self.at[-1] > until:
             raise InputError(f"the last frame is at {self.at[-1]:g}, but the run ends at {until:g}")
         return np.unique(np.concatenate([[0.0], self.at, [until]]))
+
+
+class Refined(AtTimes):
+    """Frames at chosen times of a flow whose first recorded time was `first_stop`.
+
+    CVODE chooses its first step by the first time that it is asked for, and all later ones follow. So this record makes the very
+    steps of that flow, and passes through its frames bit by bit.
+    """
+
+    first_stop: float = Limits(gt=0)
 
 
 class Every(Record):

@@ -41,6 +41,8 @@ class Solver:
     """Evaluations of the field after which an integration ends, at a stop or between two; None: at the last stop only."""
     weights: np.ndarray | None
     """Of the squares in a speed; None where loss and speed are not asked for."""
+    first_stop: float = 0.0
+    """The stop for which CVODE, called directly, chooses the first step of all, where it comes after the first of the stops."""
 
     def points(self, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
         """The flow at the stops, as frames. The last point is where to restart, and no frame if it is between stops."""
@@ -93,6 +95,8 @@ def _directly(solver: Solver, theta: np.ndarray, span: tuple[float, float], stop
     field, enough, done, looks, flag = solver.flat, solver.enough or inf, 0, 0, 0
     assert isinstance(field, Compiled)
     with cvode.Cvode(field, theta, span, solver.tolerances, KRYLOV, solver.weights) as way:
+        if span[0] == 0 and solver.first_stop > stops[0] and (flag := way.one_step(solver.first_stop)) < 0:
+            raise solver.stopped(way.t, way.y, cvode.message(flag))
         while done < len(stops) and way.evaluations < enough:
             flag, frames = way.travel(stops[done:], enough)
             yield from frames
@@ -112,14 +116,14 @@ def _through_python(solver: Solver, theta: np.ndarray, span: tuple[float, float]
     while done < len(stops) and guarded.count < enough:
         stop = float(stops[done])
         with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):  # a failure is reported once
-            found = way.step(stop, tstop=span[1])
-        done, looks = (done + 1, 0) if found.success else (done, looks + 1)
-        if found.success:
-            yield Point(stop, np.array(found.y), frame=True, state=None)
-        elif found.status != cvode.TOO_MUCH_WORK or looks * look >= MAX_STEPS:
-            raise solver.stopped(found.t, found.y, found.message)
+            answer = way.step(stop, tstop=span[1])
+        done, looks = (done + 1, 0) if answer.success else (done, looks + 1)
+        if answer.success:
+            yield Point(stop, np.array(answer.y), frame=True, state=None)
+        elif answer.status != cvode.TOO_MUCH_WORK or looks * look >= MAX_STEPS:
+            raise solver.stopped(answer.t, answer.y, answer.message)
         elif guarded.count >= enough:
-            yield Point(float(found.t), np.array(found.y), frame=False, state=None)
+            yield Point(float(answer.t), np.array(answer.y), frame=False, state=None)
 
 
 def _sundae(rhs: Callable[..., Any], tolerances: tuple[float, float | None], most: int) -> Any:
@@ -173,11 +177,11 @@ def steps(
     solver.init_step(t, vector)
     while t < until:
         with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):
-            found = solver.step(until, method="onestep", tstop=until)
-        if not found.success:
-            raise Stopped(f"the solver stopped at t={found.t:g}: {found.message}")
-        t = float(found.t)
-        yield t, np.array(found.y)
+            answer = solver.step(until, method="onestep", tstop=until)
+        if not answer.success:
+            raise Stopped(f"the solver stopped at t={answer.t:g}: {answer.message}")
+        t = float(answer.t)
+        yield t, np.array(answer.y)
 
 
 def between(share: float, h: float, ends: tuple[np.ndarray, np.ndarray], velocities: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

@@ -69,10 +69,10 @@ def _takes_doubles(library: ctypes.CDLL) -> bool:
     context = ctypes.c_void_p()
     library.SUNContext_Create(0, ctypes.byref(context))
     made = vector(3, numbers.ctypes.data, context)
-    found = total(made)
+    total_size = total(made)
     library.N_VDestroy(ctypes.c_void_p(made))
     library.SUNContext_Free(ctypes.byref(context))
-    return found == 7.0
+    return total_size == 7.0
 
 
 kernel: Any = None
@@ -109,9 +109,9 @@ def _for_sundials(kernel: Any) -> Any:
 
 def _velocity(t: Any, y: Any, out: Any, held: Any) -> int:
     size, room = int(held[0]), int(held[1])
-    theta, found, table = carray(entries(y), size), carray(entries(out), size), carray(held, room + 5)
-    table[room + 2] = kernel(theta, found, table[2 : room + 2])
-    if np.isfinite(square(found)):
+    theta, velocity, table = carray(entries(y), size), carray(entries(out), size), carray(held, room + 5)
+    table[room + 2] = kernel(theta, velocity, table[2 : room + 2])
+    if np.isfinite(square(velocity)):
         return 0
     table[room + 3], table[room + 4] = t, np.sqrt(square(theta))
     return -1

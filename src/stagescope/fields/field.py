@@ -119,12 +119,12 @@ class Field(OnBlocks):
     def checked(self, params: Any, data: Any) -> Any:
         """The law, refused with a sentence where it does not answer the parameters block by block."""
         with naming_blocks("the law of motion", params):
-            found = self.law(params, data)
+            velocity = self.law(params, data)
         for name, block in params.items():
-            if name not in found or found[name].shape != block.shape:
-                answer = f"shape {found[name].shape}" if name in found else "nothing"
+            if name not in velocity or velocity[name].shape != block.shape:
+                answer = f"shape {velocity[name].shape}" if name in velocity else "nothing"
                 raise InputError(f"the law of motion gives {answer} for block {name}; the parameters are {_shapes(params)}")
-        return found
+        return velocity
 
     @cached_property
     def _compiled(self) -> Callable[..., Any]:
@@ -134,16 +134,16 @@ class Field(OnBlocks):
 
     def rhs(self, params: Params) -> dict[str, np.ndarray]:
         """F(params) at unit rates."""
-        found = self._compiled(dict(params), self.data)
-        return {name: np.asarray(found[name]) for name in params}
+        velocity = self._compiled(dict(params), self.data)
+        return {name: np.asarray(velocity[name]) for name in params}
 
     def traced(self, layout: Layout, rates: Mapping[str, float]) -> Callable[[Any, Any], Any]:
         """F of a flat vector and data with its block rates, traceable by JAX."""
         from stagescope.autodiff import jnp
 
         def velocity(vector: Any, data: Any) -> Any:
-            found = self.checked(layout.unpack(vector), data)
-            return jnp.concatenate([rates[name] * found[name].ravel() for name in layout.names])
+            blocks = self.checked(layout.unpack(vector), data)
+            return jnp.concatenate([rates[name] * blocks[name].ravel() for name in layout.names])
 
         return velocity
 
@@ -203,13 +203,13 @@ class Objective(OnBlocks):
         return float(self._autodiff.value(floats(params), self.data))
 
     def grad(self, params: Params) -> dict[str, np.ndarray]:
-        found = self._autodiff.grad(floats(params), self.data)
-        return {name: np.asarray(found[name]) for name in params}
+        gradient = self._autodiff.grad(floats(params), self.data)
+        return {name: np.asarray(gradient[name]) for name in params}
 
     def hvp(self, params: Params, direction: Params) -> dict[str, np.ndarray]:
         """Derivative of the gradient along a direction."""
-        found = self._autodiff.hvp(floats(params), floats(direction), self.data)
-        return {name: np.asarray(found[name]) for name in params}
+        product = self._autodiff.hvp(floats(params), floats(direction), self.data)
+        return {name: np.asarray(product[name]) for name in params}
 
     def field(self) -> "GradientField":
         return GradientField(self)
@@ -232,8 +232,8 @@ class _Autodiff:
         weights = objective.multiplicity
 
         def grad(params: Any, data: Any) -> Any:
-            found = jax.grad(objective.loss)(params, data)
-            return {name: found[name] / weights[name] if name in weights else found[name] for name in params}
+            gradient = jax.grad(objective.loss)(params, data)
+            return {name: gradient[name] / weights[name] if name in weights else gradient[name] for name in params}
 
         def hvp(params: Any, direction: Any, data: Any) -> Any:
             return jax.jvp(lambda point: grad(point, data), (params,), (direction,))[1]
@@ -253,8 +253,8 @@ class GradientField(Field):
         return self.source
 
     def law(self, params: Any, data: Any) -> Any:
-        found = self.source._autodiff.traced_grad(params, data)
-        return {name: -value for name, value in found.items()}
+        gradient = self.source._autodiff.traced_grad(params, data)
+        return {name: -value for name, value in gradient.items()}
 
     def describe(self) -> Spec:
         return self.source.describe()
@@ -312,10 +312,10 @@ class JaxObjective(Objective):
 
     def loss(self, params: Any, data: Any) -> Any:
         with naming_blocks(f"the loss {self.name!r}", params):
-            found = self._loss(params) if self._data is None else self._loss(params, data)
-        if np.shape(found) != ():
-            raise InputError(f"the loss {self.name!r} is a number for each set of parameters, got shape {np.shape(found)}")
-        return found
+            number = self._loss(params) if self._data is None else self._loss(params, data)
+        if np.shape(number) != ():
+            raise InputError(f"the loss {self.name!r} is a number for each set of parameters, got shape {np.shape(number)}")
+        return number
 
     @property
     def data(self) -> Any:
@@ -348,9 +348,9 @@ def flat_field(kernel: Callable[[Params], Found], layout: Layout, rates: Mapping
     where = layout.slices()
 
     def flat(vector: np.ndarray, out: np.ndarray) -> float:
-        loss, found = kernel(layout.unpack(vector))
+        loss, gradient = kernel(layout.unpack(vector))
         for name in layout.names:
-            out[where[name]] = -rates[name] * found[name].ravel()
+            out[where[name]] = -rates[name] * gradient[name].ravel()
         return loss
 
     return flat
@@ -361,8 +361,8 @@ def flat_gradient(kernel: Callable[[Params, int], Mapping[str, np.ndarray]], lay
     where = layout.slices()
 
     def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-        found = kernel(layout.unpack(vector), step)
+        blocks = kernel(layout.unpack(vector), step)
         for name in layout.names:
-            out[where[name]] = found[name].ravel()
+            out[where[name]] = blocks[name].ravel()
 
     return gradient

@@ -60,9 +60,9 @@ def load(typing, array, place):
     """The lanes from a place of a contiguous array on; places of an array of several axes are counted in order."""
 
     def emit(context, builder, signature, values):
-        found = builder.load(lanes_pointer(context, builder, array, *values))
-        found.align = array.dtype.bitwidth // 8
-        return found
+        loaded = builder.load(lanes_pointer(context, builder, array, *values))
+        loaded.align = array.dtype.bitwidth // 8
+        return loaded
 
     return Lanes(array.dtype)(array, types.intp), emit
 
@@ -72,9 +72,9 @@ def load_as(typing, array, place, number):
     """The lanes of a contiguous array of integers, from a place on, as numbers of the kind of `number`."""
 
     def emit(context, builder, signature, values):
-        found = builder.load(lanes_pointer(context, builder, array, *values[:2]))
-        found.align = array.dtype.bitwidth // 8
-        return builder.sitofp(found, context.get_value_type(Lanes(number)))
+        loaded = builder.load(lanes_pointer(context, builder, array, *values[:2]))
+        loaded.align = array.dtype.bitwidth // 8
+        return builder.sitofp(loaded, context.get_value_type(Lanes(number)))
 
     return Lanes(number)(array, types.intp, number), emit
 
@@ -188,13 +188,13 @@ def _halved(combine):
     """Combine both halves of all lanes until one number is left."""
 
     def emit(context, builder, signature, values):
-        found, size = values[0], LANES
+        sums, size = values[0], LANES
         while size > 1:
             size //= 2
             halves = (list(range(size)), list(range(size, 2 * size)))
             kind = ir.VectorType(_INDEX, size)
-            found = combine(builder, *(builder.shuffle_vector(found, found, ir.Constant(kind, half)) for half in halves))
-        return builder.extract_element(found, _INDEX(0))
+            sums = combine(builder, *(builder.shuffle_vector(sums, sums, ir.Constant(kind, half)) for half in halves))
+        return builder.extract_element(sums, _INDEX(0))
 
     return emit
 

@@ -149,10 +149,10 @@ class _Maker:
 
     def room(self, count):
         """Sums, all zero; the compiler keeps them in registers."""
-        found = [cgutils.alloca_once(self.builder, self.vector) for _ in range(count)]
-        for place in found:
+        places = [cgutils.alloca_once(self.builder, self.vector) for _ in range(count)]
+        for place in places:
             self.builder.store(ir.Constant(self.vector, [0.0] * self.vector.count), place)
-        return found
+        return places
 
     def add(self, place, one, two):
         name = f"llvm.fma.v{self.vector.count}f{8 * self.size}"

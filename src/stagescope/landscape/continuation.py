@@ -45,9 +45,9 @@ class BranchPoint:
         return self.index == 0
 
     def json(self) -> dict[str, Any]:
-        found = {"value": self.value, "loss": self.loss, "index": self.index, "rates": list(self.rates), "stable": self.stable}
-        found["openings"] = {name: list(rates) for name, rates in self.openings.items()}
-        return found | {name: list(values) for name, values in self.measures.items()}
+        facts = {"value": self.value, "loss": self.loss, "index": self.index, "rates": list(self.rates), "stable": self.stable}
+        facts["openings"] = {name: list(rates) for name, rates in self.openings.items()}
+        return facts | {name: list(values) for name, values in self.measures.items()}
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ class DenseZeros(Zeros):
     def start(self, params: Params) -> np.ndarray:
         """The critical point that least squares on F finds at the first value; one far from the start is refused."""
         given = self.layout.pack(params)
-        found = refine(self.near(self.value), given)
-        away, most = float(norm(found - given)), LIMITS.far * max(float(norm(given)), 1.0)
+        zero = refine(self.near(self.value), given)
+        away, most = float(norm(zero - given)), LIMITS.far * max(float(norm(given)), 1.0)
         if away > most:
             raise InputError(f"no critical point is near the start: the nearest found is {away:.3g} away; start nearer to one")
-        return found
+        return zero
 
     def rows(self, vector: np.ndarray, value: float) -> np.ndarray:
         return np.array(self._functions[1](vector, value))
@@ -124,8 +124,8 @@ class DenseZeros(Zeros):
         return np.array(self._functions[2](vector, value))
 
     def spectrum(self, slopes: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
-        found = dense_eigen(slopes, self.roots)
-        return found.values, found.vectors / norm(found.vectors, axis=0)
+        modes = dense_eigen(slopes, self.roots)
+        return modes.values, modes.vectors / norm(modes.vectors, axis=0)
 
     def loss(self, vector: np.ndarray, value: float) -> float:
         return float(self._functions[0](vector, value))
@@ -137,10 +137,10 @@ class DenseZeros(Zeros):
     def _functions(self) -> tuple[Compiled, Compiled, Compiled]:
         """Loss, F and its Jacobian."""
         if isinstance(self.family(self.value), JaxObjective):
-            found = self._traced()
+            traced = self._traced()
             try:
-                found[1](np.zeros(self.layout.size), self.value)
-                return found
+                traced[1](np.zeros(self.layout.size), self.value)
+                return traced
             except Exception:  # whatever a family raises that needs a number and gets a tracer
                 pass
 
@@ -213,11 +213,11 @@ def inside(zeros: Zeros, spot: Spot) -> Modes:
 
 def outside(zeros: Zeros, spot: Spot) -> dict[str, Modes]:
     """The rates of what opens, by kind."""
-    found = {}
+    by_kind = {}
     for name, matrix in zeros.openings(spot.vector, spot.value).items():
         left, rates, right = np.linalg.svd(matrix, full_matrices=False)
-        found[name] = Modes(rates, left, right.T, singular=True)
-    return found
+        by_kind[name] = Modes(rates, left, right.T, singular=True)
+    return by_kind
 
 
 class Tracked:
@@ -269,12 +269,12 @@ def _fastest(rates: np.ndarray, zero: float) -> tuple[float, ...]:
 def signs(modes: Sequence[Modes], zero: np.ndarray) -> np.ndarray:
     """The sign of every mode at every point; where a rate is too small to have one, that of the point before, or after."""
     rates = np.array([each.rates for each in modes])
-    found = np.where(np.abs(rates) > zero[:, None], np.sign(rates), 0.0)
-    for order in (range(1, len(found)), range(len(found) - 2, -1, -1)):
+    signs = np.where(np.abs(rates) > zero[:, None], np.sign(rates), 0.0)
+    for order in (range(1, len(signs)), range(len(signs) - 2, -1, -1)):
         step = 1 if order.step > 0 else -1
         for i in order:
-            found[i] = np.where(found[i] == 0, found[i - step], found[i])
-    return found
+            signs[i] = np.where(signs[i] == 0, signs[i - step], signs[i])
+    return signs
 
 
 FAMILY = "critical points of equal loss go through each: the member nearest to that of the point before is shown, with its rates"
@@ -332,10 +332,10 @@ def _rate(before: Modes, after: Modes, mode: int, here: Callable[[Spot], Modes])
     left, right = (before.left + after.left)[:, mode], (before.right + after.right)[:, mode]
 
     def rate(spot: Spot) -> float:
-        found = here(spot)
-        alike = (left @ found.left) * (right @ found.right)
+        modes = here(spot)
+        alike = (left @ modes.left) * (right @ modes.right)
         best = int(np.argmax(np.abs(alike)))
-        return float(found.rates[best] * np.sign(alike[best]))
+        return float(modes.rates[best] * np.sign(alike[best]))
 
     return rate
 
@@ -345,8 +345,8 @@ def _orders(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
     for one, other in combinations(tracked.outside, 2):
 
         def lead(spot: Spot, names: tuple[str, str] = (one, other)) -> float:
-            found = outside(follower.zeros, spot)
-            return _top(found[names[0]]) - _top(found[names[1]])
+            modes = outside(follower.zeros, spot)
+            return _top(modes[names[0]]) - _top(modes[names[1]])
 
         pairs = list(zip(tracked.outside[one], tracked.outside[other], strict=True))
         real = [min(_top(a), _top(b)) > zero for (a, b), zero in zip(pairs, tracked.zero, strict=True)]

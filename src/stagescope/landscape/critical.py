@@ -400,15 +400,15 @@ def critical_points(
     length = LIMITS.size * max(float(norm(near.layout.pack(run.at(i)))) for i in range(run.frames))
     speed = run.series["speed"]
     frames = slow_frames(speed, LIMITS.most_slow)
-    found, spent = [], 0
+    points, spent = [], 0
     for number, (frame, following) in enumerate(zip(frames, [*frames[1:], run.frames], strict=True)):
         share, before = max(LIMITS.products - spent, 0) / (len(frames) - number), near.products
         peak = frame + int(np.argmax(speed[frame:following]))
         starts = np.unique(np.linspace(frame, peak, LIMITS.starts).astype(int))
         ended = _nearest(near, [near.layout.pack(run.at(int(i))) for i in starts], length, share)
         spent += near.products - before
-        found.append(_described(near, ended, near.layout.pack(run.at(frame)), length, float(run.time[frame])))
-    return found
+        points.append(_described(near, ended, near.layout.pack(run.at(frame)), length, float(run.time[frame])))
+    return points
 
 
 def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, share: float) -> Ended:
@@ -423,12 +423,12 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
         nonlocal used_up, led_away
         limit = (near.products + until) / 2
         try:
-            found = refine(near, start, limit - near.products, reach)
+            root = refine(near, start, limit - near.products, reach)
         except LedAway as away:
             led_away += 1
             return away.vector
         used_up = used_up or near.products >= limit
-        return found
+        return root
 
     first = best = search(starts[0])
 

@@ -85,10 +85,10 @@ class Derivatives:
         return np.array(self._functions[name](*vectors, self.field.data))
 
     def _counted(self, products: int, name: str, *vectors: np.ndarray) -> np.ndarray:
-        found = self._call(name, *vectors)
+        answer = self._call(name, *vectors)
         self.products += products
         self.heard(self.products)
-        return found
+        return answer
 
     @cached_property
     def _functions(self) -> dict[str, Any]:
@@ -115,10 +115,10 @@ class Derivatives:
         return self.field.flat(self.layout, self.rates)
 
     def jacobian(self, vector: np.ndarray) -> np.ndarray:
-        found = self._counted(self.layout.size, "jacobian", vector)
-        if not np.all(np.isfinite(found)):
+        matrix = self._counted(self.layout.size, "jacobian", vector)
+        if not np.all(np.isfinite(matrix)):
             raise NotFinite("the Jacobian at this point is not finite")
-        return found
+        return matrix
 
     def jvp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """J direction."""
@@ -232,5 +232,5 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
         return jax.lax.map(lambda e: forward(vector, e, data), given, batch_size=each)[: layout.size].T
 
     jitted = {"velocity": velocity, "jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
-    found: dict[str, Any] = {name: jax.jit(function) for name, function in jitted.items()}
-    return found | {"series": lambda order: _series(source, layout, rates, order)}
+    compiled: dict[str, Any] = {name: jax.jit(function) for name, function in jitted.items()}
+    return compiled | {"series": lambda order: _series(source, layout, rates, order)}

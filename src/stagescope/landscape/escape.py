@@ -86,8 +86,8 @@ def _order(reduced: Reduced, directions: list[np.ndarray], s: float) -> float | 
     tests = np.log2(sizes[:, 1:] / sizes[:, :-1]).ravel()
     if not np.ptp(tests) <= LIMITS.holds:
         return None
-    found = float(np.mean(tests))
-    return round(found) if abs(found - round(found)) <= LIMITS.holds else round(found, 2)
+    mean_order = float(np.mean(tests))
+    return round(mean_order) if abs(mean_order - round(mean_order)) <= LIMITS.holds else round(mean_order, 2)
 
 
 def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, s: float) -> float | None:
@@ -101,8 +101,8 @@ def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, s
         return (reduced(s * y) + sign * reduced(-s * y)) / (2 * s**order)
 
     whole = max(float(norm(reduced(s * y))) / s**order for y in directions)
-    found = [c for c in (_power(leading, y, order) for y in directions) if c is not None and c > LIMITS.small * whole]
-    return max(found) if found else None
+    coefficients = [c for c in (_power(leading, y, order) for y in directions) if c is not None and c > LIMITS.small * whole]
+    return max(coefficients) if coefficients else None
 
 
 def _power(leading: Reduced, y: np.ndarray, order: float) -> float | None:
@@ -172,11 +172,11 @@ def drift_law(near: Derivatives, here: np.ndarray, size: float, horizon: float, 
     """The law of least order, at most `most`, by which F and its derivatives at a point that is not critical move it on."""
     jacobian, velocity = near.jacobian(here), near.velocity(here)
     times, path, left = _straight(jacobian, velocity, size, horizon)
-    found = _mean_remainder(near, here, times, path, lambda displacement: velocity + jacobian @ displacement)
-    if left and found <= LIMITS.holds:
-        return LocalLaw(1, found, float(times[-1]), path[-1])
+    remainder = _mean_remainder(near, here, times, path, lambda displacement: velocity + jacobian @ displacement)
+    if left and remainder <= LIMITS.holds:
+        return LocalLaw(1, remainder, float(times[-1]), path[-1])
     higher = local_law(near, here, np.zeros_like(here), size, horizon, most)
-    return higher if higher.order is not None else LocalLaw(None, min(found, higher.remainder), why=higher.why)
+    return higher if higher.order is not None else LocalLaw(None, min(remainder, higher.remainder), why=higher.why)
 
 
 def carried(near: Derivatives, here: np.ndarray, order: int, goal: Callable[[np.ndarray], float], horizon: float) -> float | None:
@@ -222,8 +222,8 @@ Law = Callable[[np.ndarray], np.ndarray]
 def remainder(near: Derivatives, point: np.ndarray, displacement: np.ndarray, law: Law) -> float:
     """The share of F that a law leaves out; infinite where it is not finite."""
     velocity = near.velocity(point + displacement)
-    found = float(norm(velocity - law(displacement)) / max(float(norm(velocity)), 1e-300))
-    return found if np.isfinite(found) else np.inf
+    share = float(norm(velocity - law(displacement)) / max(float(norm(velocity)), 1e-300))
+    return share if np.isfinite(share) else np.inf
 
 
 def _mean_remainder(near: Derivatives, point: np.ndarray, times: np.ndarray, path: np.ndarray, law: Law) -> float:
@@ -248,10 +248,10 @@ def _straight(jacobian: np.ndarray, velocity: np.ndarray, size: float, horizon: 
     while end < horizon and norm(moved[:count, count]) < size:  # also ends where it is not finite
         moved, end = moved @ moved, 2 * end
     times = np.linspace(0.0, end, 8 * LIMITS.points)
-    found = _exponential(whole, np.append(np.zeros(count), 1.0), times)[:, :count]
-    long = np.flatnonzero(~(norm(found, axis=1) < size))
+    displacements = _exponential(whole, np.append(np.zeros(count), 1.0), times)[:, :count]
+    long = np.flatnonzero(~(norm(displacements, axis=1) < size))
     last = int(long[0]) if long.size else len(times) - 1
-    return times[: last + 1], found[: last + 1], bool(long.size)
+    return times[: last + 1], displacements[: last + 1], bool(long.size)
 
 
 def _followed(
@@ -274,8 +274,8 @@ def _followed(
     left.terminal, left.direction = True, 1
     method = "LSODA" if len(start) <= DENSE else "RK45"  # of many parameters, its implicit steps take too long
     bounds: Any = {"rtol": LIMITS.accuracy, "atol": LIMITS.accuracy**2 * size}
-    found = solve_ivp(velocity, (0.0, horizon), start, method=method, events=left, **bounds)
-    return found.t, found.y.T, found.status == 1
+    solution = solve_ivp(velocity, (0.0, horizon), start, method=method, events=left, **bounds)
+    return solution.t, solution.y.T, solution.status == 1
 
 
 NEAR = LIMITS.near
@@ -347,13 +347,13 @@ def leaving(visit: Visit) -> dict[str, Any]:
 def _opening(visit: Visit) -> dict[str, Any]:
     """What opens at a critical point close to the run, by the law of least order that holds."""
     if len(visit.point.growing):
-        found = _linear(visit)
-        if found["remainder"] <= LIMITS.holds:
+        facts = _linear(visit)
+        if facts["remainder"] <= LIMITS.holds:
             growing = tuple(float(rate) for rate in np.real(visit.point.growing)[:FASTEST])
-            return {"law": "linear", "order": 1, "opening": blocks(visit.point.directions[0]), "rates": growing} | found
+            return {"law": "linear", "order": 1, "opening": blocks(visit.point.directions[0]), "rates": growing} | facts
         if visit.run.clock != "t":
-            share = f"it leaves out {found['remainder']:.0%} of F at the run"
-            return {"remainder": found["remainder"], "note": f"the linear law does not hold here: {share}; {NO_CLOCK}"}
+            share = f"it leaves out {facts['remainder']:.0%} of F at the run"
+            return {"remainder": facts["remainder"], "note": f"the linear law does not hold here: {share}; {NO_CLOCK}"}
     elif not visit.escapes:
         point = visit.point
         flat = "" if point.flat is None else f", {point.flat} flat directions"
@@ -439,11 +439,11 @@ def _drift(visit: Visit) -> dict[str, Any]:
         return facts
     if visit.point.found and visit.point.distance <= 1:
         try:
-            found = _higher(visit)
+            facts = _higher(visit)
         except (StagescopeError, np.linalg.LinAlgError):
-            found = {}
-        if "law" in found:
-            return found | {"note": f"slow; {_where(visit.point)}, but its law leaves out only {found['remainder']:.2g} of F"}
+            facts = {}
+        if "law" in facts:
+            return facts | {"note": f"slow; {_where(visit.point)}, but its law leaves out only {facts['remainder']:.2g} of F"}
     here, size = visit.at(visit.frame), LIMITS.size * visit.length
     try:
         most = 1 if visit.left(here, size)[0] is None else LIMITS.drift_orders

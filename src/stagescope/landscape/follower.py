@@ -71,11 +71,11 @@ class Follower:
         self.family = False  # whether critical points of equal loss, of one orbit or not, go through a point
         self.length = max(float(norm(start)), 1e-3)
         upwards = np.append(np.zeros(len(start)), 1.0)
-        found = self.at_value(start, value, upwards)
-        if found is None:
+        begin = self.at_value(start, value, upwards)
+        if begin is None:
             speed = float(norm(zeros.rows(start, value)[: len(start)]))
             raise StagescopeError(f"no critical point was found at {value:g}: the search began at |F| = {speed:.1e}")
-        self.first = found
+        self.first = begin
 
     def matrix(self, vector: np.ndarray, value: float, slopes: np.ndarray) -> np.ndarray:
         """The derivative of the rows by the scaled coordinates."""
@@ -108,8 +108,8 @@ class Follower:
         for _ in range(LIMITS.patience):
             rows, slopes = self.zeros.rows(vector, value), self.zeros.slopes(vector, value)
             if np.abs(rows).max() <= LIMITS.critical:
-                found = Spot(vector, value, before, slopes)
-                return replace(found, tangent=self.tangent(found, before))
+                spot = Spot(vector, value, before, slopes)
+                return replace(spot, tangent=self.tangent(spot, before))
             if not np.all(np.isfinite(slopes)):
                 return None
             vector = vector - np.linalg.lstsq(slopes, rows, rcond=LIMITS.free)[0]
@@ -124,8 +124,8 @@ class Follower:
                 rows, slopes = self.zeros.rows(vector, value), self.zeros.slopes(vector, value)
                 sizes.append(float(np.abs(rows).max()))
                 if sizes[-1] <= LIMITS.critical:
-                    found = Spot(vector, float(value), at.tangent, slopes)
-                    return replace(found, tangent=self.tangent(found, at.tangent))
+                    spot = Spot(vector, float(value), at.tangent, slopes)
+                    return replace(spot, tangent=self.tangent(spot, at.tangent))
                 if not np.isfinite(sizes[-1]) or (len(sizes) > 2 and sizes[-1] > sizes[-3]):
                     return None
                 whole = np.vstack([self.matrix(vector, value, slopes), at.tangent])
@@ -138,33 +138,33 @@ class Follower:
     def side(self, sign: float) -> tuple[list[Spot], str]:
         """Points to one side of the first, which is among them, and why there are no more."""
         at = replace(self.first, tangent=sign * self.first.tangent)
-        found, step = [at], LIMITS.first
-        while len(found) < LIMITS.branch:
+        spots, step = [at], LIMITS.first
+        while len(spots) < LIMITS.branch:
             following = self.stepped(at, step)
             if following is None or following.tangent @ at.tangent < LIMITS.turn:
                 step /= 2
                 if step < LIMITS.shortest:
                     # The points up to the first of the last ones, among which the value does not change.
-                    moving = [abs(spot.value - found[-1].value) > LIMITS.flat * self.span for spot in found]
+                    moving = [abs(spot.value - spots[-1].value) > LIMITS.flat * self.span for spot in spots]
                     last = max((i for i, moves in enumerate(moving) if moves), default=-1)
-                    return found[: 2 + last], f"it could not be followed beyond {at.value:.4g}"
+                    return spots[: 2 + last], f"it could not be followed beyond {at.value:.4g}"
                 continue
             if not self.low <= following.value <= self.high:
                 # The last point, and the one at the edge of the range before the next.
                 edge = self.low if following.value < self.low else self.high
                 share = abs((edge - at.value) / (following.value - at.value))
                 last = self.at_value(at.vector + share * (following.vector - at.vector), edge, at.tangent)
-                return [*found[:-1], *([at] if last is None or share == 0 else [replace(at, step=share * step), last])], ""
-            found[-1] = replace(at, step=step)
-            found.append(following)
+                return [*spots[:-1], *([at] if last is None or share == 0 else [replace(at, step=share * step), last])], ""
+            spots[-1] = replace(at, step=step)
+            spots.append(following)
             moved = (following.vector - self.first.vector) / self.length
             apart = float(norm(np.append(moved, (following.value - self.first.value) / self.span)))
-            if len(found) > LIMITS.window and apart < step:
-                return found, CLOSED
+            if len(spots) > LIMITS.window and apart < step:
+                return spots, CLOSED
             if norm(following.vector) > LIMITS.far * self.length:
-                return found, f"it runs off to infinity near {following.value:.4g}"
+                return spots, f"it runs off to infinity near {following.value:.4g}"
             at, step = following, min(1.5 * step, LIMITS.longest)
-        return found, f"it was given up after {LIMITS.branch} points, at {at.value:.4g}"
+        return spots, f"it was given up after {LIMITS.branch} points, at {at.value:.4g}"
 
     def located(self, at: Spot, following: Spot, sign: Callable[[Spot], float]) -> Spot:
         """Where a function of a point changes its sign between two neighbours: regula falsi along the step (Illinois)."""

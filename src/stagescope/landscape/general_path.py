@@ -72,18 +72,18 @@ def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
     speed = float(norm(law.velocity(origin)))
     if speed <= LIMITS.critical and _missed(law, origin, y) <= LIMITS.near:
         return origin
-    found = law.refined(y)
-    if speed <= LIMITS.critical and norm(found) < norm(y):
+    root = law.refined(y)
+    if speed <= LIMITS.critical and norm(root) < norm(y):
         _refuse_degenerate(Eigen.of(law.jacobian(origin)))
-    critical = norm(law.velocity(found)) <= LIMITS.critical
-    away, length = float(norm(y - found)), float(norm(found))
+    critical = norm(law.velocity(root)) <= LIMITS.critical
+    away, length = float(norm(y - root)), float(norm(root))
     if critical and away < LIMITS.coupling * length:
         raise InputError(
             f"the start is {away / length:.1g} of its length from a critical point, less than is told from rounding "
             f"({LIMITS.coupling:g}); start further from it"
         )
-    if critical and _missed(law, found, y) <= LIMITS.near:
-        return found
+    if critical and _missed(law, root, y) <= LIMITS.near:
+        return root
     if speed > LIMITS.critical:
         raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it instead")
     much = float(norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / norm(y))
@@ -181,9 +181,9 @@ class _Path:
     @cached_property
     def stops(self) -> list[_Stop]:
         """The places, of neighbours with one loss the first: a path slows down once more where it leaves one."""
-        found = [stop for each in self.walked for stop in (self._slow(each) if isinstance(each, Moved) else [self._rest(each)])]
-        same = LIMITS.coupling * max(abs(stop.loss) for stop in found)
-        return found[:1] + [after for before, after in pairwise(found) if abs(before.loss - after.loss) > same]
+        stops = [stop for each in self.walked for stop in (self._slow(each) if isinstance(each, Moved) else [self._rest(each)])]
+        same = LIMITS.coupling * max(abs(stop.loss) for stop in stops)
+        return stops[:1] + [after for before, after in pairwise(stops) if abs(before.loss - after.loss) > same]
 
     def _rest(self, stay: Settled) -> _Stop:
         falls, grows = bool(np.any(stay.law.rates < -stay.zero)), bool(stay.rates)

@@ -266,9 +266,9 @@ class Stretch:
         for t, y in steps(self.law.flat, self.y, (self.t, self.until)):
             if self._advance(t, y):
                 return
-            found = self._fallen()
-            if found is not None:
-                self._relax(*found)
+            fallen = self._fallen()
+            if fallen is not None:
+                self._relax(*fallen)
                 return
             # Whether noise of the base path has grown, as some deviation has, to where it is seen, and that one is smaller.
             hidden = self.began < np.log(LIMITS.polished)

@@ -118,10 +118,10 @@ class Ladder:
         return len(self.rungs)
 
     def __getitem__(self, label: str) -> Rung:
-        found = next((rung for rung in self.rungs if rung.label == label), None)
-        if found is None:
+        rung_of_label = next((rung for rung in self.rungs if rung.label == label), None)
+        if rung_of_label is None:
             raise unknown("rung", label, [rung.label for rung in self.rungs])
-        return found
+        return rung_of_label
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.rungs))

@@ -164,8 +164,8 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
         closed = small[k + 1, k] <= LIMITS.polished * np.abs(small).max() or k + 1 == size
         if closed or (k + 1) % LOOK == 0:
             inner = small[: k + 1, : k + 1]
-            found = growing_modes(*np.linalg.eigh((inner + inner.T) / 2), above) if symmetric else general_growth(inner, above)
-            motion = Motion(frame[:, : k + 1] @ found.basis, found.matrix, length * found.read[:, 0])
+            growth = growing_modes(*np.linalg.eigh((inner + inner.T) / 2), above) if symmetric else general_growth(inner, above)
+            motion = Motion(frame[:, : k + 1] @ growth.basis, growth.matrix, length * growth.read[:, 0])
             now = motion.at(0.0)
             if closed or (before is not None and norm(now - before) <= LIMITS.same * norm(now)):
                 return motion
@@ -221,8 +221,8 @@ class Linearisation:
             return general_growth(self.jacobian)
         roots: Any = self.near.roots
         matrix = self.jacobian * roots / roots[:, None]
-        found = growing_modes(*np.linalg.eigh((matrix + matrix.T) / 2))
-        return Growth(roots[:, None] * found.basis, found.matrix, found.read / roots)
+        modes = growing_modes(*np.linalg.eigh((matrix + matrix.T) / 2))
+        return Growth(roots[:, None] * modes.basis, modes.matrix, modes.read / roots)
 
     @cached_property
     def _threshold(self) -> float:
@@ -237,8 +237,8 @@ class Linearisation:
         if not self._symmetric:
             return krylov_growth(lambda x: self.near.jvp(self.point, x), deviation, self._threshold, symmetric=False)
         times, roots = self.near.symmetric(self.point)
-        found = krylov_growth(times, deviation / roots, self._threshold, symmetric=True)
-        return Motion(roots[:, None] * found.basis, found.matrix, found.amplitudes)
+        motion = krylov_growth(times, deviation / roots, self._threshold, symmetric=True)
+        return Motion(roots[:, None] * motion.basis, motion.matrix, motion.amplitudes)
 
     @cached_property
     def rates(self) -> np.ndarray:
@@ -314,8 +314,8 @@ class Linearisation:
         if self._whole:
             system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(forcing)) - self.jacobian
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
-            found = np.linalg.lstsq(system, parts, rcond=LIMITS.critical)[0] @ [1, 1j]
-            left = float(norm(system @ found - forcing))
+            solution = np.linalg.lstsq(system, parts, rcond=LIMITS.critical)[0] @ [1, 1j]
+            left = float(norm(system @ solution - forcing))
         else:
             from scipy.sparse.linalg import lsmr
 
@@ -324,14 +324,14 @@ class Linearisation:
                     f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters"
                 )
             operator, right = self.near.operator(self.point, -1.0, float(np.real(rate))), np.real(forcing)
-            found = lsmr(operator, right, atol=LIMITS.polished, btol=LIMITS.polished, maxiter=2000)[0]
-            left = float(norm(operator @ found - right))
+            solution = lsmr(operator, right, atol=LIMITS.polished, btol=LIMITS.polished, maxiter=2000)[0]
+            left = float(norm(operator @ solution - right))
         if left > LIMITS.same * length:  # not solved: a resonance
             raise StagescopeError(
                 f"resonance: the driven rate {np.real(rate):.4g} is itself a rate of this point and is excited, so the second "
                 f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"
             )
-        return found
+        return solution
 
 
 def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -205,9 +205,9 @@ def unsure(events: Mapping[str, Predicted]) -> list[str]:
     """One sentence for each reason why events are not predicted, and for each order that is not sure."""
     reasons = dict.fromkeys(event.reason for event in events.values() if event.reason)
     names = {reason: [name for name, event in events.items() if event.reason == reason] for reason in reasons}
-    found = [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]
+    sentences = [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]
     order = sorted((event.t, name) for name, event in events.items() if event.t is not None)
     for (_, first), (_, second) in pairwise(order):
         if (events[first].high or 0.0) > (events[second].low or 0.0):
-            found.append(f"the intervals of {first} and {second} overlap, so their order is not sure")
-    return found
+            sentences.append(f"the intervals of {first} and {second} overlap, so their order is not sure")
+    return sentences

@@ -83,10 +83,10 @@ def spectrum(what: Objective | Field, params: Params, fastest: int = 6, rates: M
     if not fastest >= 1:
         raise InputError(f"fastest is {fastest}, but must be at least 1")
     near = Derivatives(what, params, rates)
-    found = spectrum_at(near, near.layout.pack(params), fastest)
-    if not len(found.rates):
+    nearby = spectrum_at(near, near.layout.pack(params), fastest)
+    if not len(nearby.rates):
         raise StagescopeError(f"none of the {fastest} fastest of {near.layout.size} rates converged; ask for fewer or more")
-    return found
+    return nearby
 
 
 def spectrum_at(near: Derivatives, vector: np.ndarray, fastest: int) -> Spectrum:
@@ -151,11 +151,11 @@ def _lanczos(times: Times, size: int, fastest: int, largest: float) -> tuple[np.
     """
     values, vectors = np.zeros(0), np.zeros((size, 0))
     for seed in range(ROUNDS):
-        found, more = _arpack("eigsh", _below(times, values, vectors, largest), size, fastest, "LA", LIMITS.critical, seed)
-        if not len(found):
+        rates, more = _arpack("eigsh", _below(times, values, vectors, largest), size, fastest, "LA", LIMITS.critical, seed)
+        if not len(rates):
             break
-        settled = len(values) >= fastest and found.max() <= values[fastest - 1] + LIMITS.free * largest
-        values, vectors = np.append(values, found), np.linalg.qr(np.hstack([vectors, more]))[0]
+        settled = len(values) >= fastest and rates.max() <= values[fastest - 1] + LIMITS.free * largest
+        values, vectors = np.append(values, rates), np.linalg.qr(np.hstack([vectors, more]))[0]
         order = np.argsort(-values)
         values, vectors = values[order], vectors[:, order]
         if settled:

@@ -76,16 +76,18 @@ def calibrate(
         claims = own_claims(claims)
     if workers > 1 and claims and not isinstance(claims, str):
         raise InputError('several workers need claims by name: claims="module:NAME"')
-    found, own = study_named(study), own_claims(claims)
-    paper_claims = (*found.claims(), *with_nulls(found))
-    refuse_taken((claim for claim in own if claim not in paper_claims), found.claims())
-    judged = own or with_nulls(found)
+    of_study, own = study_named(study), own_claims(claims)
+    paper_claims = (*of_study.claims(), *with_nulls(of_study))
+    refuse_taken((claim for claim in own if claim not in paper_claims), of_study.claims())
+    judged = own or with_nulls(of_study)
     digest = claims_digest(claims) if own and keep is not None else None
-    drawn = [(inputs.name, role, tags) for inputs, role, tags in families(found, judged)]
+    drawn = [(inputs.name, role, tags) for inputs, role, tags in families(of_study, judged)]
     tasks = [(study, role, name, seed) for name, role, _ in drawn for seed in range(first, first + count[role])]
     if not tasks:
         where = (
-            "work in a checkout of Stagescope, where they are in validation/nulls" if _is_built_in(found) else "give it `inputs`"
+            "work in a checkout of Stagescope, where they are in validation/nulls"
+            if _is_built_in(of_study)
+            else "give it `inputs`"
         )
         raise InputError(f"{study} has no inputs to draw and its claims have no nulls; {where}")
     rules = {claim.tag: claim.rules for claim in judged}
@@ -134,9 +136,9 @@ def _beside_source(study: Study, name: str, default: Any) -> Any:
         if (root / "validation" / "nulls" / f"{module}.py").is_file():
             if str(root) not in sys.path:
                 sys.path.append(str(root))
-            found = getattr(import_module(f"validation.nulls.{module}"), name)
-            if study.name in found:
-                return found[study.name]
+            inputs = getattr(import_module(f"validation.nulls.{module}"), name)
+            if study.name in inputs:
+                return inputs[study.name]
     return default
 
 
@@ -160,14 +162,14 @@ def _kept(
     if text and not text.endswith("\n"):  # the call was stopped while it wrote
         with store_errors(path), path.open("a") as file:
             file.write("\n")
-    found = {}
+    draws = {}
     for row in filter(None, rows):
         verdicts = row.get("verdicts")
         judged = None if verdicts is None else {tag: each["rules"] for tag, each in verdicts.items()}
         same = row.get("claims") == digest and judged == rules.get((row["role"], row["family"]))
         if judged is not None and same:
-            found[row["study"], row["role"], row["family"], row["seed"]] = row
-    return found
+            draws[row["study"], row["role"], row["family"], row["seed"]] = row
+    return draws
 
 
 def _row(line: str) -> dict[str, Any] | None:

@@ -120,8 +120,8 @@ class OptionFamily:
     def value(self) -> float:
         """The option's own value."""
         name, _, place = self.name.partition(".")
-        found = getattr(self.options, name)
-        return float(found[int(place)] if place else found)
+        value = getattr(self.options, name)
+        return float(value[int(place)] if place else value)
 
     def __call__(self, value: float) -> Any:
         name, _, place = self.name.partition(".")
@@ -140,9 +140,11 @@ def option_family(study: Study, options: Options, over: str) -> OptionFamily:
     name = field_name(over)
     if name.partition(".")[0] not in study.options.model_fields:
         raise unknown(f"option of {study.name}", name, study.options.model_fields)
-    found = list(continued(study, options))
-    if name not in found:
-        raise InputError(f"{name} cannot be continued here: {_why_not(study, options, name)}; choose among {', '.join(found)}")
+    continued_options = list(continued(study, options))
+    if name not in continued_options:
+        raise InputError(
+            f"{name} cannot be continued here: {_why_not(study, options, name)}; choose among {', '.join(continued_options)}"
+        )
     return OptionFamily(study, options, name)
 
 

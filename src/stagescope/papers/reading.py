@@ -17,7 +17,6 @@ from stagescope.detect.limits import LIMITS
 from stagescope.detect.plateaus import curve_notes, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.detect.transitions import curve_events
-from stagescope.dynamics.dynamics import SolveFailed
 from stagescope.dynamics.evolve import just_evolved
 from stagescope.dynamics.kept import keeping
 from stagescope.errors import InputError, StagescopeError, message, needed
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 KEPT = 4
 """Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
-_SHARED = ("curves", "field", "law", "replay_test", "_replay", "_companions", "_predicted")
-"""Parts of a reading that do not depend on how the run ended."""
 
 
 class Reading:
@@ -118,14 +115,8 @@ class Reading:
         law = self._replay
         if isinstance(law, ReplayTest) or ("replay_test" in vars(self) and not self.replay_test.passes):
             return None
-        try:
-            made, test = use(law), law.test
-        except SolveFailed:
-            made, test = None, law.test
-        except StagescopeError as error:
-            made, test = None, law.failed(error)
-        vars(self)["replay_test"] = test
-        return made if test.passes else None
+        made, vars(self)["replay_test"] = law.followed(use)
+        return made
 
     @cached_property
     def replay_test(self) -> ReplayTest:
@@ -137,13 +128,17 @@ class Reading:
         if "replay_test" not in vars(self) and just_evolved(self.run):
             return ReplayTest(True, self.run.clock, self.run.frames)
         if "replay_test" not in vars(self) and self.replays:
-            self.follow_law(lambda law: deque(law.frames(np.zeros(0)), maxlen=0))
+            return self._replay.tested()
         return vars(self).get("replay_test") or ReplayTest(None, self.run.clock, self.run.frames)
 
     @property
     def replay_note(self) -> str:
-        """What must be known before the reading is believed; empty where the law makes the frames, or is not asked."""
-        return "" if self.replay_test.passes else self.replay_test.sentence
+        """What must be known before the reading is believed; empty where the law makes the frames, or where there is none."""
+        test = self.replay_test
+        if test.passes or test.sentence or self.replays or self.kind is None or isinstance(self._replay, ReplayTest):
+            return "" if test.passes else test.sentence
+        how = "`stagescope verify --replay` compares them with its law, which takes as long as the run did"
+        return f"the frames of this run are read as they are: {how}"
 
     @cached_property
     def curves(self) -> Any:
@@ -240,7 +235,7 @@ class Reading:
     def _unless_missed(self, row: Verdict) -> Verdict:
         """A law that does not make the frames is not confirmed by them; what they contradict stays violated."""
         test = self.replay_test
-        missed = test.passes is False or (test.reason and test.largest is None)  # or it could not be followed
+        missed = not test.passes and test.sentence  # or it could not be followed, or decides nothing
         if not missed or row.verdict != "confirmed":
             return row
         return replace(
@@ -269,7 +264,7 @@ class Reading:
             raise error
         written = (self.judged() if elsewhere else self.ledger) if self.kind is not None and self.kind.claims() else None
         verdicts, notes = ((), ()) if written is None else (written.verdicts, written.notes)
-        found = Ledger(self.run.status, self.run.clock, (*verdicts, *self.judge(own)), notes)
+        found = Ledger(self.run.status, self.run.clock, (*verdicts, *map(self._unless_missed, self.judge(own))), notes)
         with keeping(self.run):
             return self.decide_by_companion_runs(found) if elsewhere else found
 
@@ -435,10 +430,6 @@ class Reading:
                 made.append(self.companion(make, value))
         return made
 
-    def adopt(self, other: "Reading") -> None:
-        """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""
-        vars(self).update({name: value for name, value in vars(other).items() if name in _SHARED})
-
     def need_frames(self) -> None:
         """Refuse a run without frames."""
         if self.run.frames == 0:
@@ -462,9 +453,8 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     """The reading of a run: curves, stages, ladder, ledger and views, each computed when first used, and once.
 
     `stages`, `check`, `saddle_ladder`, `report` and sweeps all use it. It is the same object each time, also for a copy of the
-    run by `dataclasses.replace`. A copy with other arrays has a reading of its own; a copy that ended otherwise has one that
-    shares the curves and the companion runs. A stored run that is opened again has another reading, which takes its answers
-    and integrations from the cache of the user.
+    run by `dataclasses.replace`. A copy with other arrays, or that ended otherwise, has a reading of its own. A stored run that
+    is opened again has another reading, which takes its answers and integrations from the cache of the user.
 
     Args:
         run: any run, or the folder of one.
@@ -486,9 +476,8 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     if what is None and len(given) == 1:  # of two nobody knows which is meant
         what = given[0]
     readings: deque[Reading] = run.memo.setdefault("readings", deque(maxlen=KEPT))
-    alike = [known for known in readings if known.what is what and _same_motion(known.run, run)]
-    for known in alike:
-        if _ending(known.run) == _ending(run):
+    for known in readings:
+        if known.what is what and _same_run(known.run, run):
             return known
     if what is not None:
         field_of(run.spec, what)  # refuses an objective that the run does not move
@@ -497,8 +486,6 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     found.kind = kind
     if what is not None and len(given) < 2 and all(objective is not what for objective in given):
         objectives.append((run.spec, what))
-    if alike and type(alike[0]) is type(found):
-        found.adopt(alike[0])
     readings.appendleft(found)
     return found
 
@@ -515,15 +502,11 @@ def _companion_key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> byte
         raise InputError(f"the arguments of the companion {name!r} must be {wanted}: {message(error)}") from None
 
 
-def _same_motion(one: Run, other: Run) -> bool:
-    """Whether two copies of a run have the same arrays, and were made in the same way."""
+def _same_run(one: Run, other: Run) -> bool:
+    """Whether two copies of a run have the same arrays, were made in the same way, and ended so."""
     same = all(getattr(one, part) is getattr(other, part) for part in ("params", "series", "spec"))
-    return same and all(getattr(one, part) == getattr(other, part) for part in ("clock", "seed", "study", "config"))
-
-
-def _ending(run: Run) -> tuple[str, str]:
-    """What a ledger says of how a run ended: the reason only where it did not reach its end."""
-    return run.status, "" if run.done else run.reason
+    facts = ("clock", "seed", "study", "config", "status", *(() if one.done else ("reason",)))
+    return same and all(getattr(one, part) == getattr(other, part) for part in facts)
 
 
 def stages(run: Run | str | Path) -> Stages:

@@ -143,8 +143,8 @@ def studies() -> dict[str, Study]:
         >>> list(ss.studies())[:3]
         ['focus-dilution', 'incremental', 'linear-icl']
     """
-    found = {study.name: study for paper in papers().values() for study in paper.studies}
-    return dict(sorted(found.items()))
+    by_name = {study.name: study for paper in papers().values() for study in paper.studies}
+    return dict(sorted(by_name.items()))
 
 
 def study(name: str) -> Study:
@@ -211,15 +211,15 @@ def _tagged(paper: Paper) -> tuple[Any, ...]:
     """The claims of a paper on watched models, each with a tag of the paper."""
     from stagescope.claims.claim import Claim
 
-    found = tuple(paper.watched())
-    for claim in found:
+    claims = tuple(paper.watched())
+    for claim in claims:
         if not isinstance(claim, Claim):
             raise InputError(f"watched has {claim!r:.60} in it; expected a Claim")
         if claim.tag not in paper.tags:
             raise unknown(f"tag of {paper.name}:", claim.tag, paper.tags)
-    if len({claim.tag for claim in found}) < len(found):
+    if len({claim.tag for claim in claims}) < len(claims):
         raise InputError("two of them have the same tag; rename one of them")
-    return found
+    return claims
 
 
 def watched_claims() -> tuple[Any, ...]:
@@ -245,8 +245,8 @@ _SOURCES: Mapping[str, Kind] = {"watched": _WATCHED, "checkpoints": _WATCHED}
 
 def kind_of(identity: str) -> Kind | None:
     """How runs of a type of field, or of a kind of source, are read; None where nothing says so."""
-    found = _read_as(identity)
-    return found[0] if found else _SOURCES.get(identity)
+    read_as = _read_as(identity)
+    return read_as[0] if read_as else _SOURCES.get(identity)
 
 
 def claim_rates(identity: str) -> Mapping[tuple[str, int], Rates]:
@@ -256,10 +256,10 @@ def claim_rates(identity: str) -> Mapping[tuple[str, int], Rates]:
     """
     if identity in _SOURCES:
         return _stored_rates(Path(stagescope.papers.__path__[0]).parent / "watching" / "calibration.json", "watched")
-    found = _read_as(identity)
-    if found is None:
+    read_as = _read_as(identity)
+    if read_as is None:
         return {}
-    _, module, study = found
+    _, module, study = read_as
     spec = find_spec(module)
     packages = Path(spec.origin).parents[: module.count(".")] if spec is not None and spec.origin else ()
     path = next((path for folder in packages if (path := folder / "calibration.json").is_file()), None)
@@ -283,10 +283,10 @@ def load_type(identity: str) -> None:
     if "/" not in identity:
         for module in _PROCESSES:
             import_module(module)
-    found = _read_as(identity)
-    if found is None:
+    read_as = _read_as(identity)
+    if read_as is None:
         return
-    _, module, study = found
+    _, module, study = read_as
     try:
         for name in (module, *study.types):
             import_module(name)
@@ -339,6 +339,6 @@ def run_study(
         >>> ss.run_study("linear-icl", "merged", until=10.0)
         <Run linear-icl: 200 frames to t=10, finished>
     """
-    found = study(name)
-    chosen = found.configured(preset, **options)
-    return found.run(chosen, seed=seed, out=out, overwrite=overwrite, checksum=checksum, progress=progress)
+    of_name = study(name)
+    chosen = of_name.configured(preset, **options)
+    return of_name.run(chosen, seed=seed, out=out, overwrite=overwrite, checksum=checksum, progress=progress)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from stagescope.dynamics.dynamics import Dynamics
     from stagescope.dynamics.record import Record
     from stagescope.fields.field import Field, Objective
+    from stagescope.papers.published import Distance
     from stagescope.params import Params
+    from stagescope.progress import Progress
     from stagescope.runs.run import Run
     from stagescope.views.figure import Figure
 
@@ -75,16 +77,17 @@ def nothing(options: Options) -> None:
 class Study:
     """Name, options with presets, the function that sets up a run, how its runs are read, and what the paper shows.
 
-    `preset_notes` say of a preset what its settings do not, such as what in it is not published. `setup(options, seed)` returns
-    a `Setup`. `check_use` refuses options that would have no effect together, without any heavy import. `kinds` say how runs
-    are read. `ledger` names the presets whose verdicts, side by side, say which claim holds where. `numbers` are what a sweep
-    keeps of a run besides its events; `many` gives them for several options and
-    seeds at once where one kernel call can, and None for those it cannot. `measures` are further things that a sweep keeps of
-    a run that reached its end, by name: numbers, words and None are columns NAME.KEY of the table, lists and mappings stay in
-    the row. `tour` are presets that `stagescope demo` shows, each with a sentence. `inputs` are drawn by seed to calibrate the
-    claims: settings the paper is about; the nulls are part of the claims. `boundaries` are lines of theory by name, which a
-    phase diagram can show. `play` says how its flow is played in a page, if it can be. `types` are modules whose types a stored
-    run may name besides its field, such as other processes.
+    `preset_notes` say of a preset what its settings do not, such as what in it is not published. `setup(options, seed)`
+    returns a `Setup`. `check_use` refuses options that would have no effect together, without any heavy import. `kinds` say
+    how runs are read. `ledger` names the presets whose verdicts, side by side, say which claim holds where.
+    `distances(progress, quick)` compares its numbers with the published ones. `numbers` are what a sweep keeps of a run
+    besides its events; `many` gives them for several options and seeds at once where one kernel call can, and None for those
+    it cannot. `measures` are further things that a sweep keeps of a run that reached its end, by name: numbers, words and
+    None are columns NAME.KEY of the table, lists and mappings stay in the row. `tour` are presets that `stagescope demo`
+    shows, each with a sentence. `inputs` are drawn by seed to calibrate the claims: settings the paper is about; the nulls
+    are part of the claims. `boundaries` are lines of theory by name, which a phase diagram can show. `play` says how its flow
+    is played in a page, if it can be. `types` are modules whose types a stored run may name besides its field, such as other
+    processes.
 
     Examples:
         >>> study = ss.study("linear-icl")
@@ -102,6 +105,7 @@ class Study:
     kinds: tuple[Kind, ...] = ()
     tags: tuple[str, ...] = ()
     figures: "Callable[[], Mapping[str, Figure]]" = dict
+    distances: "Callable[[Progress, bool], list[Distance]] | None" = None
     ledger: tuple[str, ...] = ()
     numbers: Callable[["Run"], dict[str, float]] = final_loss
     many: "Callable[[Sequence[Any], Sequence[int]], list[dict[str, float] | None]] | None" = None

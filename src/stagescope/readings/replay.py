@@ -6,12 +6,14 @@ storage of numbers explain, and by no more. That is measured, not guessed:
 - The unit of a distance is the error that the solver allows itself in one step, rtol |theta| + atol, plus the rounding of the
   stored numbers, eps max|block|. Distances are root mean squares over all parameters in this unit, as in the solver. Steps of
   a descent on known batches have no tolerance: what is left is rounding.
+  A block of zeros has the rounding of where it moves: Adam, whose first steps have one size, makes 1e-6 of 1e-15.
 - Within one unit nothing is to be explained. Beyond it, errors may have accumulated and grown: a second replay, `LOOSER` times
   less exact, whose start is moved by as much in units of the rounding, shows by how much they grow up to each frame. Errors
   that contract may be left in other directions, so the largest one so far counts.
 - From where even that is more than the mean distance of neighbouring frames, errors decide, and a replay decides nothing.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -25,7 +27,7 @@ from stagescope.dynamics.evolve import evolve, frames
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
 from stagescope.dynamics.kept import keeping
-from stagescope.dynamics.record import AtTimes
+from stagescope.dynamics.record import AtTimes, Refined
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.params import Layout, Params, key
@@ -38,6 +40,9 @@ REPLAYS = 3
 LOOSER = 100.0
 """How much less exact the second replay is. BDF of order q with tolerance tau errs by tau^(q/(q+1)), q from 1 to 5: it is off by
 10 to 46 times the error of the run, so that its distance from the first replay bounds what the run may differ by."""
+MARGIN = 10.0
+"""A frame may be so many distances of the looser replay away: errors change sign, and that one may be near by chance. A solver of
+order 1 errs by this factor more where its tolerance is `LOOSER` times larger: what is farther is not explained by `LOOSER`^2."""
 LOOSEST = 1e-2
 """The largest relative tolerance of the second replay: a solver follows nothing with one near 1."""
 SAME_START = float(np.sqrt(np.finfo(float).eps))
@@ -153,6 +158,48 @@ def missed_start(run: Run, start: Params, what: str) -> ReplayTest | None:
     return ReplayTest(False, run.clock, run.frames, None, Difference(0, float(run.time[0]), "parameters", far, np.inf), reason)
 
 
+class _Rows:
+    """What a law has at the recorded positions of a run; NaN where there is nothing yet.
+
+    Where it has the very numbers of the run they are not kept a second time: all frames of a wide model take a gigabyte.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.positions = run, position_of(run)
+        self.same = np.zeros(run.frames, bool)
+        self.series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
+        self._others: dict[int, Params] = {}
+
+    def take(self, clock: Mapping[str, float], params: Params) -> None:
+        """Keep a frame if it is at a recorded position."""
+        if (row := self.row(clock)) is None:
+            return
+        self.same[row] = all(np.array_equal(params[name], self.run.params[name][row]) for name in self.run.params)
+        if not self.same[row]:
+            self._others[row] = params
+        for name, values in self.series.items():
+            values[row] = clock[name]
+
+    def row(self, clock: Mapping[str, float]) -> int | None:
+        """The frame of the run that is at the position of a clock."""
+        position = clock["step" if "step" in clock else "t"]
+        row = int(np.searchsorted(self.positions, position))
+        return row if row < len(self.positions) and self.positions[row] == position else None
+
+    def vectors(self, rows: slice) -> np.ndarray:
+        """The parameters at some frames (rows, n), blocks in the order of the run."""
+        found = vectors(self.run, rows)
+        for place, row in enumerate(range(self.run.frames)[rows]):
+            if not self.same[row]:
+                other = self._others.get(row)
+                found[place] = np.nan if other is None else np.concatenate([np.ravel(other[name]) for name in self.run.params])
+        return found
+
+    def forget(self) -> None:
+        """Let the parameters go: only what was measured of them is needed."""
+        self._others.clear()
+
+
 class Replay:
     """The law of a run from its start on. What it has at the recorded positions is kept for `test`.
 
@@ -162,121 +209,135 @@ class Replay:
     def __init__(self, run: Run, field: Field, start: Params | None = None) -> None:
         if why := why_no_replay(run):
             raise InputError(why)
-        self.run, self.field, self.positions = run, field, position_of(run)
-        if start is None and self.positions[0] != 0:
-            raise InputError(f"the first frame of this run is at {self.positions[0]:g}, and the start before it is not known")
+        self.run, self.field, self.rows = run, field, _Rows(run)
+        first = self.rows.positions[0]
+        if start is None and first != 0:
+            raise InputError(f"the first frame of this run is at {first:g}, and the start before it is not known")
         self.start = run.at(0) if start is None else start
-        self._vectors = np.full((run.frames, Layout.of(run.at(0)).size), np.nan)
-        self._series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
         self._broke_down = ""
 
     def record(self, others: np.ndarray) -> AtTimes:
-        """The recorded positions, and others among them."""
-        inside = others[(others > 0) & (others < self.positions[-1])]
-        return AtTimes(at=tuple(np.unique(np.concatenate([self.positions, inside])).tolist()))
-
-    def run_at(self, others: np.ndarray) -> Run:
-        """The replay with frames at the recorded positions and at others."""
-        with no_tiny_start(), keeping(self.run):
-            again = evolve(
-                self.field,
-                self.start,
-                **motion(self.run),
-                record=self.record(others),
-                seed=self.run.seed or 0,
-                progress=False,
-            )
-        rows = np.flatnonzero(np.isin(self.positions, position_of(again)))
-        places = np.searchsorted(position_of(again), self.positions[rows])
-        self._vectors[rows] = vectors(again, self.run)[places]
-        for name, values in self._series.items():
-            values[rows] = again.series[name][places]
-        self._broke_down = "" if again.done else again.reason
-        return again
+        """The recorded positions, and others among them; a flow that was recorded from its start takes the same steps."""
+        positions = self.rows.positions
+        inside = others[(others > 0) & (others < positions[-1])]
+        at = tuple(np.unique(np.concatenate([positions, inside])).tolist())
+        if "step" in self.run.series or positions[0] > 0 or inside.size == 0:
+            return AtTimes(at=at)
+        return Refined(at=at, first_stop=float(positions[1]))
 
     def frames(self, others: np.ndarray) -> Iterator[tuple[dict[str, float], Params]]:
         """Clock and parameters of each frame of the replay, one after another; those between the records are not kept."""
-        row, layout = 0, Layout.of(self.start)
+        layout = Layout.of(self.start)
         with no_tiny_start():
             try:
-                steps = frames(self.field, self.start, **motion(self.run), record=self.record(others), measured=self.positions)
+                with keeping(self.run):
+                    steps = frames(
+                        self.field, self.start, **motion(self.run), record=self.record(others), measured=self.rows.positions
+                    )
                 for clock, vector in steps:
-                    if clock.get("step", clock.get("t")) == self.positions[row]:
-                        self._vectors[row] = vector
-                        for name, values in self._series.items():
-                            values[row] = clock[name]
-                        row = min(row + 1, self.run.frames - 1)
-                    yield clock, layout.unpack(vector)
+                    params = layout.unpack(vector)
+                    self.rows.take(clock, params)
+                    yield clock, params
             except SolveFailed as failure:
                 self._broke_down = message(failure)
                 raise
 
-    def refined(self, positions: np.ndarray) -> Run | None:
-        """The replay with frames at `positions` too, if it passes through every recorded frame."""
-        again = self.run_at(positions)
+    def refined(self, others: np.ndarray) -> Run | None:
+        """The replay with frames at other positions too, if it passes through every recorded frame."""
+        with no_tiny_start(), keeping(self.run):
+            again = evolve(
+                self.field, self.start, **motion(self.run), record=self.record(others), seed=self.run.seed or 0, progress=False
+            )
+        series = dict(again.series)
+        for place in range(again.frames):
+            self.rows.take({name: values[place] for name, values in series.items()}, again.at(place))
+        self._broke_down = "" if again.done else again.reason
         return again if self.test.passes else None
 
-    def failed(self, error: StagescopeError) -> ReplayTest:
-        """The test of a replay that could not be made."""
-        reason = f"this run cannot be replayed, so its frames are read as they are: {message(error)}"
-        return ReplayTest(None, self.run.clock, self.run.frames, reason=reason)
+    def followed(self, use: "Callable[[Replay], Made]") -> tuple[Made | None, ReplayTest]:
+        """What `use` makes of the replay, None where it does not pass through every recorded frame; and the test."""
+        made = None
+        try:
+            with suppress(SolveFailed):
+                made = use(self)
+            test = self.test
+        except StagescopeError as error:
+            reason = f"this run cannot be replayed, so its frames are read as they are: {message(error)}"
+            test = ReplayTest(None, self.run.clock, self.run.frames, reason=reason)
+        self.rows.forget()
+        return made if test.passes else None, test
+
+    def tested(self) -> ReplayTest:
+        """The test, of the recorded positions alone."""
+        return self.followed(lambda law: deque(law.frames(np.zeros(0)), maxlen=0))[1]
 
     @cached_property
     def test(self) -> ReplayTest:
         """The rule, put to what the replay had at the recorded positions."""
-        run, unit = self.run, _Unit.of(self.run)
-        recorded = vectors(run, run)
-        apart = unit.distances(
-            self._vectors, recorded, {name: values - run.series[name] for name, values in self._series.items()}
-        )
-        farthest, told = np.max([*apart.values()], axis=0), ""
-        if self._broke_down or not np.all(farthest <= 1):
-            allowed, told = self._allowed(unit, recorded)
+        run, unit, why = self.run, _Unit.of(self.run), ""
+        series = {name: unit.of_series(name, values) for name, values in self.rows.series.items()}
+        apart = {"parameters": self._apart(unit), **series}
+        if self._broke_down or not np.all(np.array([*apart.values()]) <= 1):
+            allowed, why = self._allowed(unit)
             apart = {name: np.where(np.isinf(allowed[name]), 0.0, far / allowed[name]) for name, far in apart.items()}
         ratios = np.array([*apart.values()])
         missed = np.flatnonzero(~np.all(ratios <= 1, axis=0))
         largest = float(np.max(ratios)) if np.all(np.isfinite(ratios)) else None
         if not missed.size:
-            return ReplayTest(None if told else True, run.clock, run.frames, largest, reason=told)
+            return ReplayTest(None if why else True, run.clock, run.frames, largest, reason=why)
         frame = int(missed[0])
-        if not np.isfinite(self._vectors[frame]).all():
+        replayed = self.rows.vectors(slice(frame, frame + 1))[0]
+        if not np.isfinite(replayed).all():
             why = f"the law of this run does not reach frame {frame}: {self._broke_down or 'its numbers are not finite'}"
             return ReplayTest(False, run.clock, run.frames, reason=why)
         quantity = max(apart, key=lambda name: apart[name][frame])
-        size, far = (
-            (recorded[frame], self._vectors[frame] - recorded[frame])
-            if quantity == "parameters"
-            else (run.series[quantity][[frame]], self._series[quantity][[frame]] - run.series[quantity][[frame]])
-        )
-        relative = float(np.linalg.norm(far) / max(np.linalg.norm(size), TINY))
+        if quantity == "parameters":
+            here, there = vectors(run, slice(frame, frame + 1))[0], replayed
+        else:
+            here, there = (np.atleast_1d(float(values[quantity][frame])) for values in (run.series, self.rows.series))
+        relative = float(np.linalg.norm(there - here) / max(np.linalg.norm(here), TINY))
         first = Difference(frame, float(run.time[frame]), quantity, relative, float(apart[quantity][frame]))
         return ReplayTest(False, run.clock, run.frames, largest, first)
 
-    def _allowed(self, unit: "_Unit", recorded: np.ndarray) -> tuple[dict[str, np.ndarray], str]:
-        """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why."""
-        run, looser = self.run, unit.looser(self.run)
-        found = np.full_like(recorded, np.nan)
-        series = {name: np.full(run.frames, np.nan) for name in self._series}
-        moved = {
-            name: block * (1 + LOOSER * unit.eps * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block)))
-            for name, block in self.start.items()
-        }
-        with suppress(SolveFailed, TinyStart):
-            steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=self.positions)
-            recorded_steps = (step for step in steps if step[0].get("step", step[0].get("t")) in self.positions)
-            for row, (clock, vector) in enumerate(recorded_steps):
-                found[row] = vector
-                for name, values in series.items():
-                    values[row] = clock[name]
+    def _apart(self, unit: "_Unit") -> np.ndarray:
+        """How far the parameters of each frame are from those of the run, in units of one error."""
+        found = np.zeros(self.run.frames)
+        for rows in pieces(self.run):
+            if not self.rows.same[rows].all():
+                found[rows] = unit.of_parameters(rows, self.rows.vectors(rows), vectors(self.run, rows))
+        return found
+
+    def _allowed(self, unit: "_Unit") -> tuple[dict[str, np.ndarray], str]:
+        """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why.
+
+        The looser replay is compared with this one frame by frame, and none of its frames is kept.
+        """
+        run, looser, replayed = self.run, unit.looser(self.run), self.rows
+        moved = {}
+        for name, block in self.start.items():  # steps from 0 have the rounding of where they lead, a flow has its tolerance
+            size = np.abs(block if unit.rtol or np.any(block) else run.params[name][1])
+            moved[name] = block + LOOSER * unit.eps * size * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block))
         # where the looser replay broke down, what it had before is all that is known
-        apart = unit.distances(found, self._vectors, {name: values - self._series[name] for name, values in series.items()})
+        apart = {name: np.full(run.frames, np.inf) for name in ("parameters", *replayed.series)}
+        errors = np.zeros(run.frames)
+        with suppress(SolveFailed, TinyStart):
+            with keeping(run):
+                steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=replayed.positions)
+            for clock, vector in steps:
+                if (row := replayed.row(clock)) is None:
+                    continue
+                at = slice(row, row + 1)
+                here = replayed.vectors(at)
+                apart["parameters"][at] = unit.of_parameters(at, vector[None], here)
+                errors[at] = np.nan_to_num(np.linalg.norm(vector - here))
+                for name, values in replayed.series.items():
+                    apart[name][row] = _ratio(np.abs(clock[name] - values[row]), unit.series[name][row])
         allowed = {
-            name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(far, 1.0), 1.0)) for name, far in apart.items()
+            name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(MARGIN * far, 1.0), 1.0))
+            for name, far in apart.items()
         }
         allowed |= {"t": np.ones(run.frames)} if "t" in apart else {}
-        errors = np.nan_to_num(np.linalg.norm(found - self._vectors, axis=1))
-        neighbours = np.linalg.norm(np.diff(recorded, axis=0), axis=1).mean()
-        if not (lost := np.flatnonzero(errors > neighbours)).size:
+        if not (lost := np.flatnonzero(errors > _spacing(run))).size:
             return allowed, ""
         at = f"{run.clock} = {run.time[lost[0]]:.5g}"
         for name in ("parameters", *({"loss"} & set(allowed))):
@@ -291,12 +352,11 @@ class Replay:
 class _Unit:
     """One error: what the solver allows itself in a step, and the rounding of what is stored."""
 
+    run: Run
     rtol: float
     atol: float
     eps: float
     blocks: tuple[slice, ...]
-    sizes: np.ndarray
-    """Of the recorded parameters (frames, n)."""
     series: Mapping[str, np.ndarray]
 
     @classmethod
@@ -305,23 +365,27 @@ class _Unit:
         tolerances = ([part.rtol for part in flows], [part.atol or 0.0 for part in flows])
         ends = np.cumsum([0, *(int(np.prod(run.params[name].shape[1:])) for name in run.params)]).tolist()
         rtol, atol = (max(values, default=0.0) for values in tolerances)
-        recorded = vectors(run, run)
-        eps = precision(recorded)
+        eps = precision(*(run.params[name][rows] for rows in pieces(run) for name in run.params))
         units = {"t": CLOCK_ROUNDINGS * eps * run.series["t"]} if "t" in run.series else {}
         if "loss" in run.series:  # a small loss is a difference of terms as large as those at the start
             loss = run.series["loss"]
             units["loss"] = np.full(run.frames, (rtol + max(eps, precision(loss))) * np.max(np.abs(loss)))
-        return cls(rtol, atol, eps, tuple(map(slice, ends[:-1], ends[1:])), np.abs(recorded), units)
+        return cls(run, rtol, atol, eps, tuple(map(slice, ends[:-1], ends[1:])), units)
 
-    def distances(self, one: np.ndarray, other: np.ndarray, series: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Of parameters and of series at each frame, in units of one error; infinite where one is not finite."""
+    def of_series(self, name: str, values: np.ndarray) -> np.ndarray:
+        """How far a series of numbers is from that of the run at each frame; infinite where it is not finite."""
+        return _ratio(np.abs(values - np.asarray(self.run.series[name], dtype=float)), self.series[name])
+
+    def of_parameters(self, rows: slice, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Distances of parameters at some frames of the run (rows,); infinite where one is not finite."""
         total = np.zeros(len(one))
+        sizes = np.abs(vectors(self.run, slice(rows.start, rows.stop + 1)))
         for block in self.blocks:
-            size = self.sizes[:, block]
-            unit = self.rtol * size + self.atol + self.eps * size.max(axis=1, keepdims=True, initial=0.0)
+            largest = np.append(sizes[:, block].max(axis=1, initial=0.0), 0.0)
+            near = np.maximum(largest[:-1], largest[1:])[: len(one), None]  # a block of zeros is rounded as soon as it moves
+            unit = self.rtol * sizes[: len(one), block] + self.atol + self.eps * near
             total += np.sum(_ratio(one[:, block] - other[:, block], unit) ** 2, axis=1)
-        found = {"parameters": np.sqrt(total / one.shape[1])}
-        return found | {name: _ratio(np.abs(far), self.series[name]) for name, far in series.items()}
+        return np.sqrt(total / one.shape[1])
 
     def looser(self, run: Run) -> dict[str, Any]:
         """The motion of a run, with a solver that is `LOOSER` times less exact."""
@@ -355,15 +419,34 @@ def parts_of(dynamics: Dynamics) -> Iterator[Dynamics]:
         yield dynamics
 
 
-def precision(values: np.ndarray) -> float:
+def precision(*parts: np.ndarray) -> float:
     """The relative rounding of stored numbers: that of float32 where all of them are such, whatever they are stored as."""
-    single = np.asarray(values, dtype=np.float32).astype(float)
-    return float(np.finfo(np.float32 if np.array_equal(single, values, equal_nan=True) else float).eps)
+    with np.errstate(over="ignore"):  # beyond float32
+        single = all(np.array_equal(np.asarray(part, dtype=np.float32), part, equal_nan=True) for part in parts)
+    return float(np.finfo(np.float32 if single else float).eps)
 
 
-def vectors(run: Run, like: Run) -> np.ndarray:
-    """The parameters of all frames (frames, n), blocks in the order that another run has."""
-    return np.concatenate([np.asarray(run.params[name], dtype=float).reshape(run.frames, -1) for name in like.params], axis=1)
+PIECE = 2**20
+"""Numbers that are compared at once: 8 MiB of each array."""
+
+
+def pieces(run: Run) -> Iterator[slice]:
+    """The frames of a run, some at a time, so that no array of them is large."""
+    width = sum(int(np.prod(run.params[name].shape[1:])) for name in run.params)
+    step = max(1, PIECE // max(1, width))
+    yield from (slice(start, min(start + step, run.frames)) for start in range(0, run.frames, step))
+
+
+def vectors(run: Run, rows: slice) -> np.ndarray:
+    """The parameters of some frames (rows, n), one block after another."""
+    parts = [np.asarray(run.params[name][rows], dtype=float) for name in run.params]
+    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+
+def _spacing(run: Run) -> float:
+    """The mean distance of neighbouring frames."""
+    steps = [np.diff(vectors(run, slice(rows.start, rows.stop + 1)), axis=0) for rows in pieces(run)]
+    return float(np.concatenate([np.linalg.norm(step, axis=1) for step in steps]).mean())
 
 
 @contextmanager

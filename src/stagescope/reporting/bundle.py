@@ -125,9 +125,8 @@ def _codes(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 VIEWER = Path(__file__).parent / "viewer"
-_IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"\./([\w-]+)\.js";\n?', re.MULTILINE)
+_IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w-]+)\.js";\n?', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
-_NAME = re.compile(r"^(export )?(?:async )?(?:function\*?|const|let|var|class) +([\w$]+)", re.MULTILINE)
 _LEFT = re.compile(r"^(?:import|export)\b.*|^(?:const|let|var) *[\[{].*", re.MULTILINE)
 
 
@@ -138,30 +137,17 @@ class BundleError(StagescopeError):
 def bundle(folder: Path = VIEWER, entry: str = "main") -> str:
     """All modules that the entry needs, each after those it imports from."""
     bodies: dict[str, str] = {}
-    _visit(entry, folder, bodies, ())
-    owners: dict[str, str] = {}
-    for module, body in bodies.items():
-        for _, name in _NAME.findall(body):
-            if name in owners:
-                raise BundleError(f"{module}.js: {name} is also a name in {owners[name]}.js; names are unique over all modules")
-            owners[name] = module
-    whole = "\n".join(f"// {module}.js\n{body}" for module, body in bodies.items())
-    return embeddable(whole, "the viewer's script")
+    _visit(entry, folder, bodies)
+    return embeddable("\n".join(f"// {module}.js\n{body}" for module, body in bodies.items()), "the viewer's script")
 
 
-def _visit(module: str, folder: Path, bodies: dict[str, str], above: tuple[str, ...]) -> None:
-    """Add a module behind everything it imports."""
-    if module in above:
-        raise BundleError(f"{module}.js imports itself: {' -> '.join((*above, module))}")
+def _visit(module: str, folder: Path, bodies: dict[str, str]) -> None:
+    """Add a module behind everything it imports. That imports have no cycles and names are unique is tested."""
     if module in bodies:
         return
-    text = _source(module, folder, above)
-    for names, other in _IMPORT.findall(text):
-        _visit(other, folder, bodies, (*above, module))
-        known = {name for exported, name in _NAME.findall(_source(other, folder, above)) if exported}
-        for name in filter(None, map(str.strip, names.split(","))):
-            if name not in known:
-                raise BundleError(f"{module}.js imports {name} from {other}.js, which exports: {', '.join(sorted(known))}")
+    text = (folder / f"{module}.js").read_text(encoding="utf-8")
+    for imported in _IMPORT.findall(text):
+        _visit(imported, folder, bodies)
     bodies[module] = unexported(_IMPORT.sub("", text), f"{module}.js")
 
 
@@ -172,13 +158,6 @@ def unexported(text: str, what: str) -> str:
     if left:
         raise BundleError(f"{what}: cannot bundle {left.group()!r}; use import {{ a }} and export function, const or class")
     return body
-
-
-def _source(module: str, folder: Path, above: tuple[str, ...]) -> str:
-    path = folder / f"{module}.js"
-    if not path.is_file():
-        raise BundleError(f"{path.name} is missing" + (f"; {above[-1]}.js imports it" if above else ""))
-    return path.read_text(encoding="utf-8")
 
 
 def embeddable(text: str, what: str) -> str:

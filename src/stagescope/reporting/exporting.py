@@ -44,18 +44,18 @@ def export(
     """
     if to not in FORMATS:
         raise unknown("format of an export", to, FORMATS)
-    found = run if isinstance(run, Run) else load(run)
+    stored_run = run if isinstance(run, Run) else load(run)
     if to in SCALARS:
         if derived:
             others = ", ".join(name for name in FORMATS if name not in SCALARS)
             raise InputError(f"{to} holds the scalars of a run and no derived curves; choose one of: {others}")
-        path, known = SCALARS[to](found, out, overwrite), notes(found)
+        path, known = SCALARS[to](stored_run, out, overwrite), notes(stored_run)
     else:
-        read = reading(found) if derived else None
+        read = reading(stored_run) if derived else None
         made = () if read is None else read.derived
         wide = [each.name for each in made if each.size > files.WIDEST and to in ("csv", "parquet")]
         known = [f"too wide for a table, so not written (npz and netcdf have them): {', '.join(wide)}"] if wide else []
-        path, known = files.export(found, to, out, overwrite, made), [*known, *(() if read is None else read.underived)]
+        path, known = files.export(stored_run, to, out, overwrite, made), [*known, *(() if read is None else read.underived)]
     for note in known:
         said(note)
     return path

@@ -126,16 +126,16 @@ def _apart(owned: Sequence[Owned]) -> list[Owned]:
         meanings.setdefault(view.slot, {}).setdefault(_meaning(view), []).append(name)
     slots: dict[tuple[str, tuple[Any, ...]], str] = {}
     taken = set(meanings)
-    for slot, found in meanings.items():
-        for place, meaning in enumerate(found):
+    for slot, names_by_meaning in meanings.items():
+        for place, meaning in enumerate(names_by_meaning):
             free = (f"{slot}-{number}" for number in count(2))
             slots[slot, meaning] = slot if place == 0 else next(name for name in free if name not in taken)
             taken.add(slots[slot, meaning])
     made = []
     for name, view in owned:
-        found, meaning = meanings[view.slot], _meaning(view)
-        alike = sum(other[1] == view.title for other in found) > 1
-        title = f"{view.title} ({first_names(found[meaning])})" if alike else view.title
+        names_by_meaning, meaning = meanings[view.slot], _meaning(view)
+        alike = sum(other[1] == view.title for other in names_by_meaning) > 1
+        title = f"{view.title} ({first_names(names_by_meaning[meaning])})" if alike else view.title
         made.append((name, replace(view, slot=slots[view.slot, meaning], title=title)))
     return made
 
@@ -143,7 +143,7 @@ def _apart(owned: Sequence[Owned]) -> list[Owned]:
 def _together(owned: Sequence[Owned]) -> list[View]:
     """Views with the sentence of their slot, and with levels that name their run where these differ."""
     slots = by_slot(owned)
-    abouts = {slot: _about(found) for slot, found in slots.items()}
+    abouts = {slot: _about(owned_views) for slot, owned_views in slots.items()}
     made = []
     for name, view in owned:
         view = replace(view, about=abouts[view.slot])
@@ -159,10 +159,10 @@ def _together(owned: Sequence[Owned]) -> list[View]:
 
 
 def by_slot(owned: Iterable[Owned]) -> dict[str, list[Owned]]:
-    found: dict[str, list[Owned]] = {}
+    views_by_slot: dict[str, list[Owned]] = {}
     for name, view in owned:
-        found.setdefault(view.slot, []).append((name, view))
-    return found
+        views_by_slot.setdefault(view.slot, []).append((name, view))
+    return views_by_slot
 
 
 def _about(owned: Sequence[Owned]) -> str:
@@ -241,14 +241,14 @@ def scene_title(run: Run) -> str:
 
 def _run(portrait: Portrait, common: Mapping[str, Json], blocks: Blocks, exact: bool) -> Json:
     """`common` is what all views of a slot start with, in every run of the scene."""
-    run, found, path = portrait.run, portrait.stages, portrait.prediction
+    run, stages, path = portrait.run, portrait.stages, portrait.prediction
     views = [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views]
     change, ledger = change_of(run, portrait.views), portrait.ledger
-    estimates = {label(name): event for name, event in found.estimates.items()} if found else {}
+    estimates = {label(name): event for name, event in stages.estimates.items()} if stages else {}
     predicted = [
         {name: label(row[name]) for name in ("name", "said")}
         | {name: number(row[name]) for name in ("t", "low", "high", "measured")}
-        for row in (predicted_events(path, found, run) if path else ())
+        for row in (predicted_events(path, stages, run) if path else ())
     ]
     return {
         "name": label(portrait.name),
@@ -259,9 +259,9 @@ def _run(portrait: Portrait, common: Mapping[str, Json], blocks: Blocks, exact: 
         "about": about(portrait),
         "change": None if change is None else {"of": label(change.of), "at": blocks.f64(change.at)},
         "notes": labels(portrait.notes),
-        "stages": [_stage(stage, run) for stage in (*(found or ()), *(legs_as_stages(path, run) if path else ()))],
-        "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
-        "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
+        "stages": [_stage(stage, run) for stage in (*(stages or ()), *(legs_as_stages(path, run) if path else ()))],
+        "events": {label(name): number(when) for name, when in stages.events.items()} if stages else {},
+        "event_notes": {label(name): label(note) for name, note in stages.notes.items()} if stages else {},
         "event_states": {name: event.words for name, event in estimates.items()},
         "event_intervals": {
             name: list(map(float, event.interval)) if event.interval and all(map(math.isfinite, event.interval)) else None
@@ -338,11 +338,11 @@ def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> Json:
 
 
 def _verdict(row: Verdict, portrait: Portrait) -> Json:
-    span, found, over = span_of(row, portrait.stages, portrait.run), row.over_runs, None
-    if found is not None:
-        over = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
-        over |= texts_of(found, "x_axis", "y_axis")
-        over |= {"names": labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
+    span, stages, over = span_of(row, portrait.stages, portrait.run), row.over_runs, None
+    if stages is not None:
+        over = {name: list(getattr(stages, name)) for name in ("x", "measured", "predicted")}
+        over |= texts_of(stages, "x_axis", "y_axis")
+        over |= {"names": labels(stages.names), "log_x": stages.log_x, "log_y": stages.log_y}
     return {
         **texts_of(row, "tag", "statement", "regime", "verdict", "reason", "unit", "group"),
         **{name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")},
@@ -419,14 +419,14 @@ def numbers_of(found: Any, *names: str) -> dict[str, float | None]:
 
 def about(portrait: Portrait) -> dict[str, Any] | None:
     """The explanation of a run; without one, the evidence of its stages."""
-    found = portrait.explained
-    if found is None:
+    explained = portrait.explained
+    if explained is None:
         if portrait.stages is None:
             return None
-        found = Explained("", captions=captions(portrait.stages, plain))
-    cited, table = portrait.reference, found.table
+        explained = Explained("", captions=captions(portrait.stages, plain))
+    cited, table = portrait.reference, explained.table
     return {
-        **texts_of(found, "sentence", "lead"),
+        **texts_of(explained, "sentence", "lead"),
         "table": None
         if table is None
         else {
@@ -437,7 +437,7 @@ def about(portrait: Portrait) -> dict[str, Any] | None:
         },
         "captions": [
             {**texts_of(one, "title", "text"), "start": number(one.start) or 0.0, "stop": number(one.stop)}
-            for one in found.captions
+            for one in explained.captions
         ],
         "paper": None if cited is None else texts_of(cited, "text", "arxiv"),
     }
@@ -446,7 +446,7 @@ def about(portrait: Portrait) -> dict[str, Any] | None:
 def glossary(group: Sequence[Portrait]) -> dict[str, str]:
     """Symbols of all pages, then those of the papers of a scene."""
     own = [portrait.explained.glossary for portrait in group if portrait.explained is not None]
-    return {label(symbol): label(says) for found in (GLOSSARY, *own) for symbol, says in found.items()}
+    return {label(symbol): label(says) for symbols in (GLOSSARY, *own) for symbol, says in symbols.items()}
 
 
 def claim_place(row: Verdict) -> str:
@@ -485,8 +485,8 @@ def differing(group: Sequence[Portrait]) -> list[list[Any]]:
     """Options that are not the same in all runs of a scene: the name, and the value of each run."""
     configs = [portrait.run.config or {} for portrait in group]
     names = dict.fromkeys(name for config in configs for name in config)
-    found = [[label(name), [_value(config.get(name)) for config in configs]] for name in names]
-    return [[name, values] for name, values in found if len(set(values)) > 1][:12]
+    rows = [[label(name), [_value(config.get(name)) for config in configs]] for name in names]
+    return [[name, values] for name, values in rows if len(set(values)) > 1][:12]
 
 
 def _value(value: Any) -> str:

@@ -27,10 +27,10 @@ def playable() -> dict[str, Study]:
 
 def play_of(name: str) -> tuple[Study, Playable]:
     """A study by name, and how it is played."""
-    found = study(name)
-    if found.play is None:
+    of_study = study(name)
+    if of_study.play is None:
         raise InputError(f"{name} cannot be played in a page; these can: {', '.join(playable())}")
-    return found, found.play
+    return of_study, of_study.play
 
 
 def play_data(names: Sequence[str], title: str, start: Mapping[str, Settings] | None = None) -> Json:
@@ -43,31 +43,31 @@ def play_of_runs(runs: Sequence[Run]) -> Json | None:
     """The data of a Play tab: studies of these runs that can be played, each from the settings of its first run."""
     start: dict[str, Settings] = {}
     for run in runs:
-        found = studies().get(run.study or "")
-        if found is None or found.play is None or found.name in start:
+        of_study = studies().get(run.study or "")
+        if of_study is None or of_study.play is None or of_study.name in start:
             continue
         stored = run.config or {}
         try:  # the options of a stored run are checked: somebody else may have written them
-            options = found.configured(**{name: stored[name] for name in found.options.model_fields if name in stored})
+            options = of_study.configured(**{name: stored[name] for name in of_study.options.model_fields if name in stored})
         except InputError:
             continue
         config = {**options.model_dump(mode="json"), "seed": stored.get("seed", 0)}
-        if type(config["seed"]) is not int or not found.play.fits(config) or not run.frames:
+        if type(config["seed"]) is not int or not of_study.play.fits(config) or not run.frames:
             continue
         # The preset with the fewest differences from some settings, so that a command is short; None where there is none.
         differ = {
             name: [config.get(option) for option, value in preset["options"].items() if config.get(option) != value]
-            for name, preset in _presets(found, found.play).items()
+            for name, preset in _presets(of_study, of_study.play).items()
         }
         possible = [name for name, values in differ.items() if not any(value is None or value is False for value in values)]
         preset = min(possible, key=lambda name: len(differ[name]), default=None)
         if "until" in config and config["until"] is None:
             config["until"] = float(f"{run.time[-1]:.3g}")  # the study chose it for these options
-        if preset is None or outside(found.play, config):
+        if preset is None or outside(of_study.play, config):
             continue
         # Options that sliders move, and those that decide which sliders there are.
-        moved = {name for slider in found.play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
-        start[found.name] = {"preset": preset} | {option: config[option] for option in moved if config.get(option) is not None}
+        moved = {name for slider in of_study.play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
+        start[of_study.name] = {"preset": preset} | {option: config[option] for option in moved if config.get(option) is not None}
     return play_data(list(start), "Play", start) if start else None
 
 
@@ -137,16 +137,16 @@ def _checked(found: Study, play: Playable, preset: str, changes: Settings) -> Js
 
 def outside(play: Playable, options: Settings) -> list[tuple[Slider, Any]]:
     """Values that no slider reaches."""
-    found = []
+    beyond = []
     for slider in play.sliders:
         value = options.get(slider.option.partition(".")[0])
         several = value if isinstance(value, list | tuple) else [value]
         if not all(bool(options.get(name)) == given for name, given in slider.where.items()):
             continue
         if len(several) > slider.longest:
-            found.append((slider, f"{len(several)} numbers"))
-        found += [(slider, one) for one in several[: slider.longest] if one is not None and not slider.low <= one <= slider.high]
-    return found
+            beyond.append((slider, f"{len(several)} numbers"))
+        beyond += [(slider, one) for one in several[: slider.longest] if one is not None and not slider.low <= one <= slider.high]
+    return beyond
 
 
 def _packed(blocks: Mapping[str, Any]) -> dict[str, str]:

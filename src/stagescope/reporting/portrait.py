@@ -139,13 +139,13 @@ def _model(run: Run) -> list[tuple[str, str]]:
     rows = [(name, value) for name, value in run.spec["source"].items() if name not in ("kind", "probe")]
     probe = run.spec["source"].get("probe")
     rows += [(f"probe: {name}", value) for name, value in probe.items()] if isinstance(probe, Mapping) else []
-    found = []
+    facts = []
     for name, value in rows:
         if isinstance(value, list):  # texts are quoted: tokens may be blanks
             value = [json.dumps(item, ensure_ascii=False) if isinstance(item, str) else item for item in value]
         if value not in (None, []):
-            found.append((str(name), setting_text(_local(value))))
-    return found
+            facts.append((str(name), setting_text(_local(value))))
+    return facts
 
 
 def _source(source: Mapping[str, Any]) -> str:
@@ -228,9 +228,9 @@ def portrait(
         notes.append(missed)
     views = _views(run, notes)
     done("views")
-    found = _tried("stages", lambda: seen.told_stages, notes) if run.frames else None
-    known = () if found is None else (*found.events, "replay")
-    notes += [f"{name}: {note}" for name, note in (found.notes if found else {}).items() if name not in known]
+    stages = _tried("stages", lambda: seen.told_stages, notes) if run.frames else None
+    known = () if stages is None else (*stages.events, "replay")
+    notes += [f"{name}: {note}" for name, note in (stages.notes if stages else {}).items() if name not in known]
     done("stages")
     read = seen.kind is not None and run.frames > 0
     judged = read or (bool(claims) and run.frames > 0)
@@ -255,7 +255,7 @@ def portrait(
     clean = tuple(_without_path(note, run) for note in notes)
     shown = replace(run, reason=_without_path(run.reason, run))
     facts = {"explained": words, "reference": reference_of(run)}
-    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), clean, path, **facts)
+    return Portrait(name or named(run), shown, views, stages, ledger, ladder, provenance(shown), clean, path, **facts)
 
 
 def reference_of(run: Run) -> Reference | None:

@@ -38,10 +38,10 @@ def with_distances(portraits: Sequence[Portrait]) -> list[Portrait]:
     for each in portraits:
         parent = None if forked(each.run) is None else parents.get(each.run.spec["dynamics"]["parent"])
         if parent is not None:  # the distance at the frames after the fork at which there is one
-            found = fork_difference(parent, each.run)
-            frames = np.flatnonzero(found.distance > 0)
+            difference = fork_difference(parent, each.run)
+            frames = np.flatnonzero(difference.distance > 0)
             if len(frames):
-                curve = Curve("distance", found.relative[frames])
+                curve = Curve("distance", difference.relative[frames])
                 view = curves("fork", "Distance from the parent", ABOUT, "relative distance", [curve], log=True, frames=frames)
                 each = replace(each, views=(*each.views, view))
         made.append(each)
@@ -166,7 +166,9 @@ def report(
         portraits = [portrait(run, name, skip=skip, claims=own, done=done) for run, name in named_runs]
         html = page(with_distances(portraits), title, exact=exact, done=done)
     several = len(portraits) > 1
-    notes = tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
+    notes = tuple(
+        f"{page_portrait.name}: {note}" if several else note for page_portrait in portraits for note in page_portrait.notes
+    )
     made = Page(html, title or first_names(found.name for found in portraits), notes)
     return made if target is None else made.save(target)
 

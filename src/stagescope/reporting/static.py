@@ -63,11 +63,11 @@ def figures(
             raise unknown("kind of figure", kind, FORMATS)
     _check_folder(out)
     claims = own_claims(claims)
-    found = run if isinstance(run, Run) else load(run)
+    stored_run = run if isinstance(run, Run) else load(run)
     with progress_for(progress) as bar:
         bar.begin("reading", len(PARTS), "parts")
         read = count(1)
-        seen = portrait(found, skip=skip, claims=claims, done=lambda part: bar.update(next(read)))
+        seen = portrait(stored_run, skip=skip, claims=claims, done=lambda part: bar.update(next(read)))
     files = write_figures(seen, out, kinds, progress)
     for note in seen.notes:
         said(note)

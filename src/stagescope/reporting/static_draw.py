@@ -105,8 +105,8 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
 
     Not `whole`: the stages of the run itself, without those of its parts.
     """
-    found = [stage for stage in portrait.stages or () if not stage.aside and (whole or not stage.track)]
-    if not found:
+    stages = [stage for stage in portrait.stages or () if not stage.aside and (whole or not stage.track)]
+    if not stages:
         return 0.0, []
     from matplotlib.patches import Rectangle
 
@@ -116,8 +116,8 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
     points = axes.get_window_extent().height * 72 / axes.figure.dpi
     share, missing, written, narrow = height / points, 0, set(), {}
     across = axes.get_xaxis_transform()
-    tints = dict(zip(dict.fromkeys(stage.name for stage in found), cycle(TINTS), strict=False))
-    for stage in found:
+    tints = dict(zip(dict.fromkeys(stage.name for stage in stages), cycle(TINTS), strict=False))
+    for stage in stages:
         start, stop = max(stage.start, low), min(end if stage.stop is None else stage.stop, high)
         if stop <= start:
             continue
@@ -154,9 +154,9 @@ def bands(axes: "Axes", portrait: Portrait) -> "list[Artist]":
     from matplotlib.patches import Rectangle
 
     low, high = axes.get_xlim()
-    found = {} if portrait.stages is None else portrait.stages.estimates
+    estimates = {} if portrait.stages is None else portrait.stages.estimates
     seen: list[tuple[float, float, list[str]]] = []
-    spans = sorted((*event.interval, name) for name, event in found.items() if event.interval is not None)
+    spans = sorted((*event.interval, name) for name, event in estimates.items() if event.interval is not None)
     for start, stop, name in spans:
         start, stop = max(start, low), min(stop, high)
         if not 0 < stop - start <= WIDEST * (high - low) or _width(axes, start, stop) < 1.5:  # points: narrower than a line
@@ -187,14 +187,14 @@ MARK_COLORS = ("white", COLORS[1], COLORS[5], COLORS[3], COLORS[4], COLORS[2])
 
 def moments(portrait: Portrait, view: View, most: int = 6) -> list[tuple[int, str]]:
     """At most so many places in a view's frames, and what happens there: the start, events that were reached, and the end."""
-    time, found = times(portrait, view), portrait.stages
+    time, stages = times(portrait, view), portrait.stages
     seen: dict[int, str] = {0: "start"}
-    events = {} if found is None else {name: when for name, when in found.events.items() if when is not None}
+    events = {} if stages is None else {name: when for name, when in stages.events.items() if when is not None}
     for name in sorted(events, key=lambda name: events[name]):
         place = int(np.argmin(np.abs(time - events[name])))
         if 0 < place < len(time) - 1:
             seen[place] = f"{seen[place]}, {name}" if place in seen else name
-    if (found is None or not found.events) and len(time) > 2:
+    if (stages is None or not stages.events) and len(time) > 2:
         seen |= {int(place): "" for place in np.linspace(0, len(time) - 1, most)[1:-1]}
     if len(time) > 1:
         seen[len(time) - 1] = "end"

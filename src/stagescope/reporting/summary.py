@@ -51,16 +51,16 @@ def summary(run: Run) -> Summary:
         def made(*_: str) -> Summary:
             skip = ("ladder", "prediction", "ledger") if seen.cost.slow_claims else ("ladder", "prediction")
             # `hidden` are the notes on ladder and prediction, which a notebook never shows.
-            found = portrait(run, skip=skip)
+            of_run = portrait(run, skip=skip)
             hidden = {no_ladder(run, skip), LEFT_OUT}
-            parts = [f"<p><strong>{escaped(found.name)}</strong> <code>{escaped(repr(found.run))}</code></p>"]
-            parts += [f"<p><em>{escaped(note)}</em></p>" for note in found.notes if note not in hidden]
-            picture = _picture(found)
+            parts = [f"<p><strong>{escaped(of_run.name)}</strong> <code>{escaped(repr(of_run.run))}</code></p>"]
+            parts += [f"<p><em>{escaped(note)}</em></p>" for note in of_run.notes if note not in hidden]
+            picture = _picture(of_run)
             if picture:
                 parts.append(
                     f'<img alt="loss and attention over the run" style="max-width:100%" src="data:image/png;base64,{picture}">'
                 )
-            parts += [part._repr_html_() for part in (found.stages, found.ledger) if part is not None]
+            parts += [part._repr_html_() for part in (of_run.stages, of_run.ledger) if part is not None]
             return Summary(block(*parts))
 
         return seen.companion(made, str(run.path), run.status, run.reason)

@@ -94,18 +94,18 @@ def crc32c() -> Callable[[bytes], int]:
 def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
     """The first `frames` frames of an array; `fetch` gives the bytes of a file inside its folder."""
     column = column_of(fetch("zarr.json"), folder / "zarr.json")
-    found = np.empty((frames, *column.shape), column.dtype)
+    values = np.empty((frames, *column.shape), column.dtype)
     for number in range(-(-frames // chunk)):
         name = chunk_name(column, number)
         data = fetch(name)
         size = chunk * column.frame_bytes
         if len(data) != size + 4 * column.checksum:
-            found, expected = f"{len(data):,} bytes", f"{size + 4 * column.checksum:,}"
-            raise DamagedRun(f"{folder / name}: has {found}, expected {expected}; restore it from a copy")
+            values, expected = f"{len(data):,} bytes", f"{size + 4 * column.checksum:,}"
+            raise DamagedRun(f"{folder / name}: has {values}, expected {expected}; restore it from a copy")
         part = np.frombuffer(data[:size], dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape)
         first = number * chunk
-        found[first : first + chunk] = part[: frames - first]
-    return found
+        values[first : first + chunk] = part[: frames - first]
+    return values
 
 
 def _text(body: Json) -> bytes:

@@ -48,7 +48,7 @@ class Derived:
     def columns(self, frames: int) -> dict[str, np.ndarray]:
         """A column for each number, one row for each of the run's frames; nan at those that were left out."""
         places = np.arange(frames) if self.frames is None else self.frames
-        found: dict[str, np.ndarray] = {}
+        by_name: dict[str, np.ndarray] = {}
         for place in np.ndindex(self.values.shape[1:]):
             column = np.full(frames, np.nan)
             column[places] = self.values[(slice(None), *place)]
@@ -56,8 +56,8 @@ class Derived:
                 names[i] if axis == "curve" else f"{axis} {names[i]}"
                 for axis, names, i in zip(self.axes, self.labels, place, strict=True)
             )
-            found[unique("/".join((self.name, *words)), found)] = column
-        return found
+            by_name[unique("/".join((self.name, *words)), by_name)] = column
+        return by_name
 
 
 def export(run: Run, to: str, out: str | Path | None = None, overwrite: bool = False, derived: Sequence[Derived] = ()) -> Path:
@@ -72,11 +72,11 @@ def export(run: Run, to: str, out: str | Path | None = None, overwrite: bool = F
 
 def columns(run: Run, derived: Iterable[Derived] = ()) -> dict[str, np.ndarray]:
     """One row a frame: the clock, the recorded series of numbers, and the derived arrays that are not wider than a table."""
-    found = {name: values for name, values in run.series.items() if values.ndim == 1}
+    by_name = {name: values for name, values in run.series.items() if values.ndim == 1}
     for each in derived:
         if each.size <= WIDEST:
-            found |= {unique(name, found): values for name, values in each.columns(run.frames).items()}
-    return found
+            by_name |= {unique(name, by_name): values for name, values in each.columns(run.frames).items()}
+    return by_name
 
 
 def target(run: Run, out: Path | str | None, suffix: str, overwrite: bool) -> Path:

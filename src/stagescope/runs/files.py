@@ -62,8 +62,8 @@ def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     """Everything in a folder at any depth; links are listed, not followed."""
     waiting = [str(folder)]
     while waiting:
-        with os.scandir(waiting.pop()) as found:
-            for entry in found:
+        with os.scandir(waiting.pop()) as listing:
+            for entry in listing:
                 yield entry
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
@@ -71,19 +71,19 @@ def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 def foreign(folder: Path) -> list[str]:
     """A sentence for every link, device, FIFO and socket in a folder, at any depth."""
-    found = []
+    sentences = []
     with store_errors(folder):
         for entry in entries(folder):
             if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False):
                 with suppress(FileNotFoundError):  # gone by now: a writer renames its files
-                    found.append(_sentence(entry.path, _kind(entry.stat(follow_symlinks=False))))
-    return sorted(found)
+                    sentences.append(_sentence(entry.path, _kind(entry.stat(follow_symlinks=False))))
+    return sorted(sentences)
 
 
 def refuse_foreign(folder: Path) -> None:
     """Call it before anything is written into a folder that somebody may have sent: a link could lead out of it."""
-    if found := foreign(folder):
-        raise StoreError(found[0])
+    if sentences := foreign(folder):
+        raise StoreError(sentences[0])
 
 
 def _kind(status: os.stat_result) -> str:
@@ -117,8 +117,8 @@ def no_link(path: str, flags: int) -> int:
 
 def sha256(file: Path | IO[bytes]) -> str:
     if isinstance(file, Path):
-        with open(file, "rb") as found:
-            return sha256(found)
+        with open(file, "rb") as stream:
+            return sha256(stream)
     return hashlib.file_digest(file, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
 
 

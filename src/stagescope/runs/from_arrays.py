@@ -45,13 +45,13 @@ def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: A
             raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
     arrays, records = {clock: time}, len(time)
     for name, values in given.items():
-        arrays[name] = found = numbers(name, values, _FEWER)
-        if found.ndim == 0:
+        arrays[name] = array = numbers(name, values, _FEWER)
+        if array.ndim == 0:
             raise InputError(f"{name} is a single number; give one for each of the {records:,} records")
-        if len(found) != records:
-            raise InputError(f"{name} has {len(found):,} records, {clock} has {records:,}; give them the same length, time first")
-        if not found.size:
-            raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
+        if len(array) != records:
+            raise InputError(f"{name} has {len(array):,} records, {clock} has {records:,}; give them the same length, time first")
+        if not array.size:
+            raise InputError(f"{name} has shape {array.shape} and holds no number; leave it out")
     if loss is not None and arrays["loss"].ndim != 1:
         raise InputError(f"loss has shape {arrays['loss'].shape}, expected one number a record; average it, or rename the array")
     # what is known of such a run: that it comes from arrays, and the digest of these
@@ -106,14 +106,14 @@ def numbers(name: str, values: Any, smaller: str) -> np.ndarray:
     shape = values.shape if hasattr(values, "shape") else (len(values),) if isinstance(values, Sized) else ()
     require_stored(name, smaller, tuple(shape), getattr(values, "itemsize", 8))
     try:
-        found = np.array(values)
+        array = np.array(values)
     except Exception as error:  # lists of lists of unequal lengths, or anything else that is no array
         raise InputError(f"{name} is no array of numbers: {message(error)}; give a list or an array") from None
-    kind = found.dtype
+    kind = array.dtype
     if kind.kind in "bi" or (kind.kind == "u" and kind.itemsize < 8):
-        return found.astype(np.int64)
+        return array.astype(np.int64)
     if kind.kind in "uf":
-        return found.astype(np.float32 if kind.itemsize <= 4 else np.float64)
-    first = found.reshape(-1)[0] if found.size else None
-    held = f"{repr(first)[:40]} ({type(first).__name__})" if found.size else f"items of type {kind}"
+        return array.astype(np.float32 if kind.itemsize <= 4 else np.float64)
+    first = array.reshape(-1)[0] if array.size else None
+    held = f"{repr(first)[:40]} ({type(first).__name__})" if array.size else f"items of type {kind}"
     raise InputError(f"{name} holds {held}, expected real numbers; convert it with np.asarray({name}, dtype=float)")

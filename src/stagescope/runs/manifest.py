@@ -103,36 +103,36 @@ def read(folder: Path) -> Manifest:
         raise DamagedRun(f"{path}: there is no schema version {version}; restore it from a copy")
     body.pop("digest", None)
     try:
-        found = Manifest(**body)
-        text = found.text()
+        manifest = Manifest(**body)
+        text = manifest.text()
     except (ValueError, TypeError, RecursionError):  # a field is missing or wrong, or a number is too large to be one
         raise DamagedRun(f"{path}: not a manifest of schema {version}; restore it from a copy") from None
     if text != data:
         raise DamagedRun(f"{path}: does not match its own digest; restore it from a copy")
-    for name in (*found.files, *found.trimmed, *(f"{DATA}/{array}/zarr.json" for array in found.arrays)):
+    for name in (*manifest.files, *manifest.trimmed, *(f"{DATA}/{array}/zarr.json" for array in manifest.arrays)):
         parts = name.split("/")
         leaves = "\0" in name or {"", ".", ".."} & set(parts)
         if leaves or (name != EVENTS and parts[0] not in (DATA, CHECKPOINT)):
             raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
-    wrong = _wrong_in(found.spec)
-    if any("/" in name for name in found.arrays):
+    wrong = _wrong_in(manifest.spec)
+    if any("/" in name for name in manifest.arrays):
         wrong = wrong or "an array has a name with a slash"
-    if found.checkpoint is not None and not CHECKPOINT_FILE.fullmatch(found.checkpoint):
-        wrong = wrong or f"{found.checkpoint!r} is no name of a checkpoint"
-    if found.clock not in found.arrays:
-        wrong = wrong or f"there is no array of its clock, {found.clock!r}"
+    if manifest.checkpoint is not None and not CHECKPOINT_FILE.fullmatch(manifest.checkpoint):
+        wrong = wrong or f"{manifest.checkpoint!r} is no name of a checkpoint"
+    if manifest.clock not in manifest.arrays:
+        wrong = wrong or f"there is no array of its clock, {manifest.clock!r}"
     if wrong:
         raise DamagedRun(f"{path}: {wrong}; restore it from a copy")
-    return found
+    return manifest
 
 
 def _number(text: str) -> int:
     """A whole number, which must be a float too: longer ones are no number of a run, and arithmetic stops at them."""
     try:
-        float(found := int(text))
+        float(number := int(text))
     except OverflowError:
         raise ValueError("too large") from None
-    return found
+    return number
 
 
 def _wrong_in(spec: Spec) -> str:
@@ -159,7 +159,7 @@ def _wrong_in(spec: Spec) -> str:
 def environment(spec: Spec | None = None) -> Json:
     """What the numbers may depend on: versions, also of the packages whose types a spec names, machine, cores and threads."""
     versions = {name: _version(name) or "absent" for name in _PACKAGES}
-    others = {name: found for name in sorted(_owners(spec)) if (found := _version(name)) is not None}
+    others = {name: installed for name in sorted(_owners(spec)) if (installed := _version(name)) is not None}
     return {
         "python": platform.python_version(),
         "system": platform.system(),
@@ -187,10 +187,10 @@ def _owners(spec: Any) -> set[str]:
 
 def threads() -> Json:
     """The thread setup of this process: variables that are set, threads of BLAS now, and Numba's once Numba is loaded."""
-    found: Json = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    setup: Json = {name: os.environ[name] for name in _THREADS if name in os.environ}
     numba = sys.modules.get("numba")
     more = {"numba": numba.config.NUMBA_NUM_THREADS} if numba is not None else {}
-    return {**found, "blas": blas_threads(), **more}
+    return {**setup, "blas": blas_threads(), **more}
 
 
 def other_bits(before: Json) -> list[str]:

@@ -41,11 +41,11 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
         check_name(name)
         if name in _TAKEN:
             raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
-        frame[name] = found = _array(name, value)
-        if not found.size:
-            raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
-        if name == "loss" and found.ndim:
-            raise InputError(f"loss has shape {found.shape}, expected one number; average it, or rename the array")
+        frame[name] = array = _array(name, value)
+        if not array.size:
+            raise InputError(f"{name} has shape {array.shape} and holds no number; leave it out")
+        if name == "loss" and array.ndim:
+            raise InputError(f"loss has shape {array.shape}, expected one number; average it, or rename the array")
     columns = {name: _column(name, value, axes.get(name)) for name, value in frame.items()}
     # an axis has one length in all arrays: other tools, such as xarray, open the run only then
     first: dict[str, tuple[str, int]] = {}
@@ -68,14 +68,14 @@ def fitted(arrays: Mapping[str, Any], columns: Mapping[str, Column]) -> Frame:
             raise InputError(f"{name} was not in the first record; give it from the first record on, NaN where it is not known")
     frame = {}
     for name in names:
-        found, column = _array(name, arrays[name]), columns[name]
-        if found.shape != column.shape:
+        array, column = _array(name, arrays[name]), columns[name]
+        if array.shape != column.shape:
             remedy = "give it one shape throughout"
-            raise InputError(f"{name} has shape {found.shape}, in the first record it had {column.shape}; {remedy}")
-        if not np.can_cast(found.dtype, column.dtype, "safe"):
-            remedy = f"convert it, or give {found.dtype} from the first record on"
-            raise InputError(f"{name} is {found.dtype}, in the first record it was {column.dtype}; {remedy}")
-        frame[name] = found.astype(column.dtype)
+            raise InputError(f"{name} has shape {array.shape}, in the first record it had {column.shape}; {remedy}")
+        if not np.can_cast(array.dtype, column.dtype, "safe"):
+            remedy = f"convert it, or give {array.dtype} from the first record on"
+            raise InputError(f"{name} is {array.dtype}, in the first record it was {column.dtype}; {remedy}")
+        frame[name] = array.astype(column.dtype)
     return frame
 
 
@@ -305,8 +305,8 @@ class Recorder:
         self._check_same(folder, manifests.read(folder))
         self._writer, _ = Writer.reopen(folder)
         try:
-            found = load(folder)
-            self.steps = found.step.tolist()
+            stored_run = load(folder)
+            self.steps = stored_run.step.tolist()
             self._columns = self._writer.columns
             for name, names in self._axes.items():
                 if name not in self._columns:
@@ -315,8 +315,8 @@ class Recorder:
                 if names != stored:
                     remedy = "give the same, or choose another folder"
                     raise InputError(f"{name} has the axes {stored} in {folder}, got {names}; {remedy}")
-            self.source, self._begun = found.spec["source"], True
-            self._blocks = tuple(found.spec["blocks"])
+            self.source, self._begun = stored_run.spec["source"], True
+            self._blocks = tuple(stored_run.spec["blocks"])
             self._writer.commit(self._state(), "resumed")
             self._durable = self.last
         except BaseException:

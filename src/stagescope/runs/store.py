@@ -47,7 +47,7 @@ def verify(folder: str | Path) -> list[str]:
         >>> ss.verify("kept")
         []
     """
-    folder, found = Path(folder), damage(folder)
+    folder, errors = Path(folder), damage(folder)
     with suppress(StoreError):
         known = manifests.read(folder).files
         with files.store_errors(folder):
@@ -55,8 +55,8 @@ def verify(folder: str | Path) -> list[str]:
         for path in entries:
             name = Path(path).relative_to(folder).as_posix()
             if name not in known and not OURS.fullmatch(name):
-                found.append(f"{path}: not a file of this run; move it elsewhere")
-    return found
+                errors.append(f"{path}: not a file of this run; move it elsewhere")
+    return errors
 
 
 def damage(folder: str | Path) -> list[str]:
@@ -83,14 +83,14 @@ def _check_files(folder: Path, manifest: Manifest) -> list[StoreError]:
             with files.opened(folder, name) as file:
                 # a killed run may have logged more than it committed; the tail of a run that has ended counts as damage
                 logged = manifest.events_bytes if manifest.status == "running" else -1
-                found = files.digest(file.read(logged)) if name == EVENTS else files.sha256(file)
+                digest = files.digest(file.read(logged)) if name == EVENTS else files.sha256(file)
         except StoreError as error:
             problems.append(error)
             continue
         except OSError as error:
             problems.append(DamagedRun(f"{path}: {error.strerror or error}"))
             continue
-        if found not in (expected, manifest.trimmed.get(name)):
+        if digest not in (expected, manifest.trimmed.get(name)):
             problems.append(DamagedRun(f"{path}: damaged, its bytes are not those that were committed"))
     return problems
 

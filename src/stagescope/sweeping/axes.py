@@ -34,14 +34,14 @@ class Scale:
         """The value half-way between two; None if there is none: between categories, neighbouring integers, equal values."""
         if self.kind == "categorical" or low == high:
             return None
-        found = math.sqrt(low) * math.sqrt(high) if self.kind in ("log", "log integer") else low + (high - low) / 2
+        between = math.sqrt(low) * math.sqrt(high) if self.kind in ("log", "log integer") else low + (high - low) / 2
         if self.kind in ("integer", "log integer"):
-            found = round(found)
+            between = round(between)
         # Without the last digits that only rounding made: half-way from .2 to .4 is .3. A grid has twelve digits, and so
         # half-way ten: the middle of 10^-1.5 and 10^1.5 is 1.
-        elif low < (short := float(f"{found:.10g}")) < high:
-            found = short
-        return found if low < found < high else None
+        elif low < (short := float(f"{between:.10g}")) < high:
+            between = short
+        return between if low < between < high else None
 
     @property
     def extended(self) -> bool:
@@ -116,12 +116,12 @@ def _is_halved(box: Box, middles: Sequence[Any], cells: Sequence[Cell]) -> bool:
     tight = [i for i, middle in enumerate(middles) if middle is None]
     if not free:
         return False
-    found = {
+    sides = {
         tuple(cell[i] for i in tight)
         for cell in cells
         if all(box[i][0] < cell[i] < box[i][1] for i in free)  # type: ignore[operator]
     }
-    return all(ends in found for ends in product(*(dict.fromkeys(box[i]) for i in tight)))
+    return all(ends in sides for ends in product(*(dict.fromkeys(box[i]) for i in tight)))
 
 
 Value = float | int | str | bool | None

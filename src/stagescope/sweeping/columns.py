@@ -101,28 +101,28 @@ class Column:
 
 def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     """Every column of a table, in its order; one name is one thing."""
-    found = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", "at", axis.name) for axis in axes]
-    found += [_whole("seed", "number"), _whole("status", "word"), _whole("reason", "word")]
+    columns = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", "at", axis.name) for axis in axes]
+    columns += [_whole("seed", "number"), _whole("status", "word"), _whole("reason", "word")]
     for name in _names(rows, "events"):
         # an event of the run, or a later cycle of one, has not come yet; one that its model does not have will not
-        found.append(_part("time", "events", name, name, _lack("not reached", "events", name, name.rpartition(".")[0])))
-    found.append(Column(LAST_STAGE, "word", "stages", lambda row: row["stages"][-1] if row.get("stages") else None))
-    found.append(Column(STAGES, "word", "stages", lambda row: None if row.get("stages") is None else " > ".join(row["stages"])))
-    found += [_part("time", "starts", f"stage {name}", name, lambda row: "not reached") for name in _names(rows, "starts")]
+        columns.append(_part("time", "events", name, name, _lack("not reached", "events", name, name.rpartition(".")[0])))
+    columns.append(Column(LAST_STAGE, "word", "stages", lambda row: row["stages"][-1] if row.get("stages") else None))
+    columns.append(Column(STAGES, "word", "stages", lambda row: None if row.get("stages") is None else " > ".join(row["stages"])))
+    columns += [_part("time", "starts", f"stage {name}", name, lambda row: "not reached") for name in _names(rows, "starts")]
     for name in _names(rows, "durations"):  # a stage that occurred and has no duration had not ended
-        found.append(_part("time", "durations", f"duration {name}", name, _lack("in progress", "durations", name)))
-    verdicts = len(found)
-    found += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
-    found += _own(rows)
-    found += [Column("clock", "word", "run", _reader("clock")), Column("end", "number", "run", _reader("end"))]
-    found += [_whole("seconds", "number"), _whole("version", "word")]
-    found.append(Column("config", "word", None, lambda row: json.dumps(row["config"], sort_keys=True)))
-    found.append(_whole("digest", "word"))
-    taken = {column.name for column in found}
+        columns.append(_part("time", "durations", f"duration {name}", name, _lack("in progress", "durations", name)))
+    verdicts = len(columns)
+    columns += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
+    columns += _own(rows)
+    columns += [Column("clock", "word", "run", _reader("clock")), Column("end", "number", "run", _reader("end"))]
+    columns += [_whole("seconds", "number"), _whole("version", "word")]
+    columns.append(Column("config", "word", None, lambda row: json.dumps(row["config"], sort_keys=True)))
+    columns.append(_whole("digest", "word"))
+    taken = {column.name for column in columns}
     named = {tag: f"claim {tag}" if tag in taken else tag for tag in _names(rows, "verdicts")}
-    found[verdicts:verdicts] = [Column(name, "word", "verdicts", newest_verdict(rows, tag)) for tag, name in named.items()]
+    columns[verdicts:verdicts] = [Column(name, "word", "verdicts", newest_verdict(rows, tag)) for tag, name in named.items()]
     table: dict[str, Column] = {}
-    for column in found:
+    for column in columns:
         table.setdefault(column.name, column)
     return table
 
@@ -185,11 +185,11 @@ def summarised(column: Column, rows: Sequence[Row], confidence: float, *, of_mea
     known = [reading.value for reading in readings if reading.lack is None]
     counts = {"rows": len(rows), "known": len(known), "failed": sum(reading.lack == "failed" for reading in readings)}
     if column.kind == "word":
-        found = {}
+        shares = {}
         for value in dict.fromkeys(known):
             hits = tuple(each == value for each in known)
-            found[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
-        return {**counts, "shares": found}
+            shares[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
+        return {**counts, "shares": shares}
     beyond = sum(reading.lack in CLOCKED for reading in readings)
     values = np.array([*known, *[math.inf] * beyond], dtype=float)
     centre: dict[str, Any] = dict.fromkeys(("mean", "mean_interval", "median", "median_interval"))
@@ -222,11 +222,11 @@ def interval(values: np.ndarray, statistic: Callable[..., Any], confidence: floa
     method = "linear" if np.all(np.isfinite(values)) else "higher"  # nothing lies half-way to infinity
     n = len(values)
     if n <= MOST_AT_ONCE:
-        found = statistic(values[resamples(n)], axis=1)
+        statistics = statistic(values[resamples(n)], axis=1)
     else:  # many rows one after another, because all at once would fill the memory
         draws = np.random.default_rng(0)
-        found = np.array([statistic(values[draws.integers(0, n, n)], axis=0) for _ in range(RESAMPLES)])
-    low, high = np.percentile(found, [100 * tail, 100 * (1 - tail)], method=method).tolist()
+        statistics = np.array([statistic(values[draws.integers(0, n, n)], axis=0) for _ in range(RESAMPLES)])
+    low, high = np.percentile(statistics, [100 * tail, 100 * (1 - tail)], method=method).tolist()
     return (low, _inside(high)) if math.isfinite(low) else None
 
 
@@ -237,6 +237,6 @@ def _inside(value: float) -> float | None:
 @cache
 def resamples(n: int) -> np.ndarray:
     """The draws behind the bootstrap intervals of n rows: which row each resample takes, from a fixed generator."""
-    found = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
-    found.setflags(write=False)
-    return found
+    draws = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
+    draws.setflags(write=False)
+    return draws

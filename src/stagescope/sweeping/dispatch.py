@@ -154,9 +154,9 @@ async def _knock(address: str) -> None:
 def _same_versions(client: "Client") -> None:
     """Refuse a cluster whose scheduler or workers run other versions than this client."""
     mine = versions()
-    found: Any = client.get_versions(packages=["stagescope"])
-    _compare("the scheduler", found["scheduler"], {name: mine[name] for name in ("python", "stagescope", "dask")})
-    for address, worker in found["workers"].items():
+    packages: Any = client.get_versions(packages=["stagescope"])
+    _compare("the scheduler", packages["scheduler"], {name: mine[name] for name in ("python", "stagescope", "dask")})
+    for address, worker in packages["workers"].items():
         _compare(f"worker {address}", worker, mine)
 
 
@@ -273,8 +273,8 @@ class Dispatch:
             for point in lost:
                 limit = f", or it takes longer than {self.task.timeout:g} s" if self.task.timeout is not None else ""
                 why = f"its worker died {self._deaths[point.digest]} times while computing it (out of memory?{limit})"
-                found = {"status": "failed", "reason": why, "seconds": None, "started": time.time()}
-                self.writer.commit([row_at(study_named(self.task.plan.study), point, found)])
+                facts = {"status": "failed", "reason": why, "seconds": None, "started": time.time()}
+                self.writer.commit([row_at(study_named(self.task.plan.study), point, facts)])
             return [(point, brief_of(self.writer.rows.current[point.digest])) for point in lost]
         raise self._gone()
 

@@ -127,10 +127,10 @@ def sweep(
     """
     needed("distributed", "sweep", "a sweep")
     terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed, remeasure, yes)
-    folder, found = Path(out), study_named(study)
+    folder, chosen_study = Path(out), study_named(study)
     stored = load_plan(folder) if (folder / FILE).exists() else None
     request = requested(
-        found,
+        chosen_study,
         preset,
         grid=grid,
         table=table,
@@ -147,7 +147,7 @@ def sweep(
     with _held(folder, stored is None), sweep_progress(progress) as shown:
         # another call may have ended in between
         plan = request if stored is None else load_plan(folder).extended(request, remeasure)
-        rules = Rules.of(found.claims(), own_claims(claims or ()), plan.claims_digest)
+        rules = Rules.of(chosen_study.claims(), own_claims(claims or ()), plan.claims_digest)
         job = Job(folder, plan, terms, shown, refine_by, rules)
         job.settle()
         try:
@@ -266,17 +266,17 @@ class Job:
     def _missing(self, every: Sequence[Point]) -> list[Point]:
         """Points without a row, those whose last try was damaged, and on request those that failed or are outdated."""
         rows = self.writer.rows.refresh().current
-        lost, found = self.writer.rows.lost, []
+        lost, missing_points = self.writer.rows.lost, []
         for point in every:
             row = rows.get(point.digest)
             last = lost.get(point.digest, 0)
             if row is None:
-                found.append(replace(point, retry=last))
+                missing_points.append(replace(point, retry=last))
             else:
                 again = outdated(row, self.rules) and self.terms.remeasure if reached_end(row) else self.terms.retry_failed
                 if again or row["retry"] < last:
-                    found.append(replace(point, retry=max(row["retry"] + 1, last), renew=reached_end(row)))
-        return found
+                    missing_points.append(replace(point, retry=max(row["retry"] + 1, last), renew=reached_end(row)))
+        return missing_points
 
     def _compute(self, every: Sequence[Point], missing: Sequence[Point], what: str) -> None:
         self.progress.begin(what, len(every), len(every) - len(missing))
@@ -306,6 +306,6 @@ class Job:
         """The scales of the axes, and the signature of each of the cells."""
         made = load_sweep(self.folder)
         order = [[axis.name for axis in made.axes].index(axis.name) for axis in request.axes]
-        known = {tuple(cell[place] for place in order): found for cell, found in signatures(made, self.by).items()}
+        known = {tuple(cell[place] for place in order): signature for cell, signature in signatures(made, self.by).items()}
         scales = [Scale(axis.kind, axis.values) for axis in request.axes]
         return scales, {cell: known[cell] for cell in cells if cell in known}

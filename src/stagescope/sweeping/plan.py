@@ -35,31 +35,31 @@ def preset_of(study: str, name: str | None) -> NamedSweep | None:
     """The named sweep; None where the name is a preset of the study alone, or none is given."""
     if name is None:
         return None
-    found = studies()[study]
-    if name not in {**found.sweeps, **found.presets}:
-        raise unknown(f"preset of {study}", name, {**found.sweeps, **found.presets})
-    return found.sweeps.get(name)
+    of_study = studies()[study]
+    if name not in {**of_study.sweeps, **of_study.presets}:
+        raise unknown(f"preset of {study}", name, {**of_study.sweeps, **of_study.presets})
+    return of_study.sweeps.get(name)
 
 
 def color_of(study: str, name: str | None) -> str | None:
     """The column that answers the question of a named sweep; None of any other, also of one that is no longer there."""
-    found = studies().get(study)
-    named = found and found.sweeps.get(name or "")
+    of_study = studies().get(study)
+    named = of_study and of_study.sweeps.get(name or "")
     return named.color if named else None
 
 
 def file_hashes(chosen: Iterable[Options]) -> dict[str, str]:
     """SHA-256 of every file that some options name, by its path."""
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for options in chosen:
         for name, parts in options.files().items():
             for path in parts.values():
                 if not path.is_file():
                     raise InputError(f"{option(name)} {path}: No such file")
-                if str(path) not in found:
+                if str(path) not in hashes:
                     with store_errors(path):
-                        found[str(path)] = sha256(path)
-    return found
+                        hashes[str(path)] = sha256(path)
+    return hashes
 
 
 def known_files(options: Options, hashes: Mapping[str, str]) -> Json:
@@ -130,11 +130,11 @@ class Grid(BaseModel):
 
     def every_axis(self) -> tuple[Axis, ...]:
         """Axes of the table's columns, then those of the grid."""
-        found = []
+        axes = []
         for place, name in enumerate(self.columns):
             values = ordered(line[place] for line in self.lines or ())
-            found.append(Axis(name=name, kind=kind_of(values), values=values))
-        return (*found, *self.axes)
+            axes.append(Axis(name=name, kind=kind_of(values), values=values))
+        return (*axes, *self.axes)
 
 
 class Plan(BaseModel):
@@ -163,10 +163,10 @@ class Plan(BaseModel):
     @property
     def axes(self) -> tuple[Axis, ...]:
         """Every axis with all values that were asked for; a later call may have named them in another order."""
-        found: dict[str, list[Axis]] = {}
+        by_name: dict[str, list[Axis]] = {}
         for axis in (axis for grid in self.grids for axis in grid.every_axis()):
-            found.setdefault(axis.name, []).append(axis)
-        return tuple(map(merged, found.values()))
+            by_name.setdefault(axis.name, []).append(axis)
+        return tuple(map(merged, by_name.values()))
 
     def extended(self, asked: "Plan", remeasure: bool = False) -> "Plan":
         """The same sweep with another call's grids; an error if the other call is of another sweep.
@@ -224,14 +224,14 @@ def load_plan(folder: Path) -> Plan:
         raise NotARun(f"{folder} holds no sweep (it has no {FILE}); `stagescope sweep` makes one")
     data = read(folder, FILE)
     try:
-        found = json.loads(data)
-        schema = found["schema_version"]
+        body = json.loads(data)
+        schema = body["schema_version"]
         if schema > SCHEMA:
             raise InputError(f"{path}: schema version {schema} is newer than {SCHEMA}; update stagescope to read this sweep")
         if schema < SCHEMA:
             raise InputError(f"{path}: schema version {schema} is older than {SCHEMA}; Stagescope 0.2 reads sweeps of version 2")
-        found.pop("digest")
-        plan = Plan.model_validate(found)
+        body.pop("digest")
+        plan = Plan.model_validate(body)
         if not plan.grids or plan.text() != data:
             raise ValueError("not the bytes that were written")
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -449,14 +449,14 @@ def _files(base: Options, grids: Sequence[Grid]) -> dict[str, str]:
     fixed = {name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields}
     axes = [axis for grid in grids for axis in grid.every_axis()]
     words = [{axis.name: value} for axis in axes for value in axis.values if isinstance(value, str)]
-    found = file_hashes(base.model_copy(update=changes) for changes in (fixed, *words))
+    hashes = file_hashes(base.model_copy(update=changes) for changes in (fixed, *words))
     for axis in (axis for grid in grids for axis in grid.every_axis() if grid.lines is None):
         seen: dict[str, Value] = {}
         for value in (value for value in axis.values if isinstance(value, str)):
-            parts = known_files(base.model_copy(update={axis.name: value}), found).get(axis.name)
+            parts = known_files(base.model_copy(update={axis.name: value}), hashes).get(axis.name)
             if parts is not None and seen.setdefault(str(parts), value) != value:
                 raise InputError(f"{axis.name}: {seen[str(parts)]} and {value} have the same bytes; give one of them")
-    return found
+    return hashes
 
 
 def _grids(
@@ -533,20 +533,20 @@ def _seeds(given: Seeds) -> tuple[int, ...]:
         if not 1 <= given <= MOST_POINTS:
             raise InputError(f"seeds is {given}; give how many, at least 1, or a list of seeds like 3,7,11")
         return tuple(range(given))
-    found = tuple(_seed(each) for each in (given.split(",") if isinstance(given, str) else given))
-    if not found or len(set(found)) < len(found):
+    numbers = tuple(_seed(each) for each in (given.split(",") if isinstance(given, str) else given))
+    if not numbers or len(set(numbers)) < len(numbers):
         raise InputError(f"seeds {given!r}: give how many, or a list of different seeds like 3,7,11")
-    return found
+    return numbers
 
 
 def _seed(value: Any, where: str = "") -> int:
     try:
-        found = int(value)
+        number = int(value)
     except (TypeError, ValueError):
         raise InputError(f"{where}seed {value!r} is no whole number") from None
-    if not 0 <= found < 2**63:
-        raise InputError(f"{where}seed is {found}, but must be >= 0 and below 2^63")
-    return found
+    if not 0 <= number < 2**63:
+        raise InputError(f"{where}seed is {number}, but must be >= 0 and below 2^63")
+    return number
 
 
 def _reseeded(stored: Plan, seeds: Seeds | None) -> tuple[Grid, ...]:

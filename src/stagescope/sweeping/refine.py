@@ -19,11 +19,11 @@ from stagescope.sweeping.table import Sweep
 
 def signatures(sweep: Sweep, by: str | None) -> dict[Cell, Hashable]:
     """The signature of every cell: the one that most of its seeds have."""
-    found = {}
+    by_cell = {}
     for cell, rows in sweep.cells.items():
         counted = Counter(_signature(sweep, row, by) for row in rows)
-        found[cell] = max(counted, key=lambda each, counted=counted: (counted[each], repr(each)))
-    return found
+        by_cell[cell] = max(counted, key=lambda each, counted=counted: (counted[each], repr(each)))
+    return by_cell
 
 
 def _signature(sweep: Sweep, row: Row, by: str | None) -> Hashable:
@@ -50,7 +50,7 @@ def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list
     Example:
         refine([Scale("linear", (0.0, 1.0))], {(0.0,): "focus", (1.0,): "defocus"})  # [(0.5,)]
     """
-    found: dict[Cell, None] = {}
+    cells: dict[Cell, None] = {}
     for box in _mixed(scales, signatures):
         sides = zip(box, middles_of(scales, box), strict=True)
         steps = [dict.fromkeys((low, high) if mid is None else (low, mid, high)) for (low, high), mid in sides]
@@ -58,8 +58,8 @@ def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list
             # a cell of the grid that is missing is a hole, which refinement does not fill
             given = all(value in scale.values for scale, value in zip(scales, cell, strict=True))
             if cell not in signatures and not given:
-                found[cell] = None
-    return list(found)
+                cells[cell] = None
+    return list(cells)
 
 
 def _mixed(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[Box]:

@@ -260,12 +260,12 @@ class Rows:
 
     def problems(self) -> list[str]:
         """Damage that matters, a sentence each: of a point that was computed again since, nothing is lost."""
-        lost, found = self.lost, []
+        lost, sentences = self.lost, []
         for place, shown in self.damaged.items():
             point = self._point(shown)
             if (lost or not self.journal.tries) if point is None else point[0] in lost:
-                found.append(f"{place}: damaged, its bytes are not those that were committed")
-        return found + self.gone()
+                sentences.append(f"{place}: damaged, its bytes are not those that were committed")
+        return sentences + self.gone()
 
     def gone(self) -> list[str]:
         """Committed rows of which no line is left, a sentence each."""

@@ -62,9 +62,9 @@ def _predicted(row: Row) -> dict[str, Any]:
 def _stored_paths(file: Path) -> Paths:
     """What an earlier call of this version has found; a file that is none of ours counts for nothing."""
     try:
-        found = json.loads(file.read_text())
-        if found["version"] == stagescope.__version__:
-            return {digest: path for digest, path in found["paths"].items() if _is_path(path)}
+        paths = json.loads(file.read_text())
+        if paths["version"] == stagescope.__version__:
+            return {digest: path for digest, path in paths["paths"].items() if _is_path(path)}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         pass
     return {}
@@ -213,10 +213,10 @@ class Sweep:
         return self._grouped(self._axis_names)
 
     def _grouped(self, names: Sequence[str]) -> dict[Cell, list[Row]]:
-        found: dict[Cell, list[Row]] = {}
+        by_cell: dict[Cell, list[Row]] = {}
         for row in self.rows:
-            found.setdefault(tuple(row["at"][name] for name in names), []).append(row)
-        return found
+            by_cell.setdefault(tuple(row["at"][name] for name in names), []).append(row)
+        return by_cell
 
     def _check_axes(self, names: Iterable[str]) -> None:
         for name in names:
@@ -242,18 +242,18 @@ class Sweep:
         """The row of a point by its values on the axes; any not given must have one value only."""
         self._check_axes(at)
         exactly = [row for row in self.rows if all(row["at"][name] == value for name, value in at.items())]
-        found = exactly or [row for row in self.rows if all(same(row["at"][name], value) for name, value in at.items())]
-        if not found:
+        rows = exactly or [row for row in self.rows if all(same(row["at"][name], value) for name, value in at.items())]
+        if not rows:
             raise InputError(f"no row at {_at(at)}; {self._nearest(at)}")
-        cells = list(dict.fromkeys(self.cell(row) for row in found))
+        cells = list(dict.fromkeys(self.cell(row) for row in rows))
         if len(cells) > 1:
             free = [name for name in self._axis_names if name not in at]
             raise InputError(f"{len(cells)} cells are at {_at(at) or 'any place'}; say also {', '.join(free)}")
         if seed is None:
-            return found[0]
-        matching = [row for row in found if row["seed"] == seed]
+            return rows[0]
+        matching = [row for row in rows if row["seed"] == seed]
         if not matching:
-            seeds = ", ".join(str(row["seed"]) for row in found)
+            seeds = ", ".join(str(row["seed"]) for row in rows)
             raise InputError(f"no row with seed {seed} at {_at(at)}; there are seeds {seeds}")
         return matching[0]
 
@@ -270,12 +270,12 @@ class Sweep:
     ) -> "Run":
         """The run of a row, computed again from its config; `out` stores it."""
 
-        found = stored_study(row["study"])
-        options = found.configured(None, **row["config"])
+        of_study = stored_study(row["study"])
+        options = of_study.configured(None, **row["config"])
         read = {str(path) for parts in options.files().values() for path in parts.values()}
         if wrong := changed_file({path: known for path, known in self.plan.files.items() if path in read}):
             raise InputError(f"{wrong}, so this would be another run; restore it")
-        return found.run(options, seed=row["seed"], out=out, overwrite=overwrite, progress=progress)
+        return of_study.run(options, seed=row["seed"], out=out, overwrite=overwrite, progress=progress)
 
     def csv(self, *, predicted: bool = False) -> str:
         """One line a row; what a row does not have is empty. A text that a spreadsheet would run begins with '.

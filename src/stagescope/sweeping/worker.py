@@ -47,12 +47,12 @@ def measured(
     try:
         run = study.run(study.configured(None, **point.config), seed=point.seed, out=own, overwrite=True, progress=False)
     except (Exception, SystemExit) as error:
-        found = {"status": "failed", "reason": reason(error)}
+        facts = {"status": "failed", "reason": reason(error)}
     else:
-        found = _read(study, run, measures, claims, source)
+        facts = _read(study, run, measures, claims, source)
         if own is not None and keep is not None and (wrong := _settle(own, keep)):
-            found |= {"status": "failed", "reason": f"the run is {run.status}, but cannot be kept: {wrong}"}
-    return row_at(study, point, {**found, "seconds": time.monotonic() - clock, "started": began})
+            facts |= {"status": "failed", "reason": f"the run is {run.status}, but cannot be kept: {wrong}"}
+    return row_at(study, point, {**facts, "seconds": time.monotonic() - clock, "started": began})
 
 
 def _settle(own: Path, keep: Path) -> str | None:
@@ -82,12 +82,12 @@ def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
 
 def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim], source: str | None) -> Json:
     """What a run shows. A finished run that cannot be read has failed: a row without events must not look like one."""
-    found: Json = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
+    facts: Json = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
     try:
         if "numbers" in measures:
-            found["numbers"] = study.numbers(run)
+            facts["numbers"] = study.numbers(run)
         if "events" in measures:
-            found |= _events(run)
+            facts |= _events(run)
         if "verdicts" in measures:
             from stagescope.papers.reading import check
 
@@ -95,14 +95,14 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
             for row in check(run, claims):
                 seen[row.tag] += 1
                 verdicts[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
-            found |= {"verdicts": verdicts, **Rules.of(study.claims(), claims, source).row()}
+            facts |= {"verdicts": verdicts, **Rules.of(study.claims(), claims, source).row()}
         own = [name for name in measures if name not in MEASURES and run.done]
         if own:
-            found["measures"] = {name: study.measures[name](run) for name in own}
+            facts["measures"] = {name: study.measures[name](run) for name in own}
     except (Exception, SystemExit) as error:
         if run.done:
-            return {**found, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
-    return found
+            return {**facts, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
+    return facts
 
 
 def _events(run: Run) -> Json:
@@ -245,10 +245,10 @@ def _claims(task: Task) -> tuple[Claim, ...]:
     if task.call not in _CLAIMS:
         _CLAIMS.clear()
         forget(name)
-        found = own_claims(name)
+        claims = own_claims(name)
         if source_digest(name) != task.plan.claims_digest:
             raise Mismatch(f"the module of the claims {name} is another one on the worker {socket.gethostname()}")
-        _CLAIMS[task.call] = found
+        _CLAIMS[task.call] = claims
     return _CLAIMS[task.call]
 
 
@@ -259,16 +259,18 @@ def _at_once(study: Study, task: Task) -> bool:
 
 def _compute(study: Study, task: Task, points: list[Point]) -> list[Row]:
     """Rows of points, together where the study can, one by one where it cannot."""
-    found: list[dict[str, float] | None] = [None] * len(points)
+    numbers_of_points: list[dict[str, float] | None] = [None] * len(points)
     began, clock = time.time(), time.monotonic()
     if study.many is not None and _at_once(study, task) and points:
         try:
-            found = study.many([study.configured(None, **point.config) for point in points], [point.seed for point in points])
+            numbers_of_points = study.many(
+                [study.configured(None, **point.config) for point in points], [point.seed for point in points]
+            )
         except Exception:
-            found = [None] * len(points)  # one of them is at fault; one by one, that one says why
+            numbers_of_points = [None] * len(points)  # one of them is at fault; one by one, that one says why
     share = {"started": began, "seconds": (time.monotonic() - clock) / max(1, len(points))}
     rows = []
-    for point, numbers in zip(points, found, strict=True):
+    for point, numbers in zip(points, numbers_of_points, strict=True):
         if numbers is None:
             with _timer(task.timeout, None):
                 rows.append(_measured(study, task, point))
@@ -299,8 +301,8 @@ def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
     if trace.exists() and trace.stat().st_size:
         # The time that was given, as the trace says it: a first point has more, and a later call may have another.
         text = trace.read_text(errors="replace")
-        found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", text)
-        limit = sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
+        match = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", text)
+        limit = sum(float(part) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else None
         # the innermost function of ours that was running
         own = re.search(r'stagescope/([\w/]+\.py)", line \d+ in (\w+)', text)
         where = f" in {own.group(2)} of {own.group(1)}" if own else ""

@@ -105,13 +105,13 @@ def _axis_word(name: str, axes: tuple[str, ...], place: int, other: str) -> str:
 
 def singular_values(block: np.ndarray) -> np.ndarray:
     """Those of every matrix of a block (frames, ..., n, m), nan where it has a number that is not finite."""
-    found = []
+    parts = []
     for part in in_parts(block):
         values = np.asarray(part, dtype=float)
         good = np.isfinite(values).all(axis=(-2, -1), keepdims=True)
         sizes = np.linalg.svd(np.where(good, values, 0.0), compute_uv=False)
-        found.append(np.where(np.squeeze(good, axis=-1), sizes, np.nan))
-    return np.concatenate(found)
+        parts.append(np.where(np.squeeze(good, axis=-1), sizes, np.nan))
+    return np.concatenate(parts)
 
 
 def _is_small(shape: tuple[int, ...]) -> bool:
@@ -210,7 +210,7 @@ def any_views(reading: HasRun) -> list[Maker]:
 
 def derived(run: Run, makers: Iterable[Maker]) -> tuple[tuple[Derived, ...], tuple[str, ...]]:
     """The arrays of all views but those that were recorded, and a sentence on each view that could not be made."""
-    found: dict[str, Derived] = {}
+    by_name: dict[str, Derived] = {}
     problems = []
     for make in makers:
         try:
@@ -220,9 +220,9 @@ def derived(run: Run, makers: Iterable[Maker]) -> tuple[tuple[Derived, ...], tup
             continue
         made = None if view is None else _without_recorded(run, _of(view))
         if made is not None:
-            name = next(each for each in (made.name, *(f"{made.name} {k}" for k in range(2, 100))) if each not in found)
-            found[name] = made if name == made.name else replace(made, name=name)
-    return tuple(found.values()), tuple(problems)
+            name = next(each for each in (made.name, *(f"{made.name} {k}" for k in range(2, 100))) if each not in by_name)
+            by_name[name] = made if name == made.name else replace(made, name=name)
+    return tuple(by_name.values()), tuple(problems)
 
 
 def _of(view: View) -> Derived | None:

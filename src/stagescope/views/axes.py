@@ -83,10 +83,10 @@ def _squares(view: Matrices, time: np.ndarray) -> np.ndarray:
 
 def _steps(values: np.ndarray) -> np.ndarray:
     """Squared distances between neighbouring frames; 0 where a frame has numbers that are not finite."""
-    found = []
+    steps = []
     for part in in_parts(values, shared=1):
         with np.errstate(over="ignore", invalid="ignore"):
             moves = np.diff(np.asarray(part, dtype=float).reshape(len(part), -1), axis=0)
             squares = np.einsum("ij,ij->i", moves, moves)
-        found.append(np.where(np.isfinite(squares), squares, 0.0))
-    return np.concatenate(found)
+        steps.append(np.where(np.isfinite(squares), squares, 0.0))
+    return np.concatenate(steps)

@@ -116,6 +116,7 @@ class Figure:
 
     `cost` says in words how long it takes, where that is worth knowing; `needs` names a corpus that must be at hand. A figure
     of a named `sweep` of its study computes its numbers from the table of that sweep, any other with a progress bar at hand.
+    `quick` computes them from less in seconds; its numbers say so under "quick", which stands below the picture.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Figure:
     full: bool = False
     needs: str | None = None
     sweep: str | None = None
+    quick: Callable[[Any], Numbers] | None = None
 
     @property
     def lacking(self) -> str:
@@ -144,9 +146,9 @@ def rounded(values: Any, digits: int = 6) -> Any:
     return np.round(np.asarray(values, dtype=float), digits).tolist()
 
 
-def reproduce(figure: Figure, out: Path, progress: Progress) -> Path:
+def reproduce(figure: Figure, out: Path, progress: Progress, quick: bool = False) -> Path:
     """Compute and draw a figure; writes figureNAME.{json,pdf,svg,png} into `out` and returns the PNG."""
-    return store(figure, figure.compute(progress), out)
+    return store(figure, (figure.quick if quick and figure.quick else figure.compute)(progress), out)
 
 
 def store(figure: Figure, found: Numbers, out: Path) -> Path:
@@ -156,8 +158,15 @@ def store(figure: Figure, found: Numbers, out: Path) -> Path:
     with store_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         publish(stem.with_suffix(".json"), (json.dumps(numbers, indent=1, allow_nan=False) + "\n").encode())
-        save(lambda: figure.draw(numbers), stem)
+        save(lambda: _marked_quick(figure.draw(numbers), numbers.get("quick")), stem)
     return stem.with_suffix(".png")
+
+
+def _marked_quick(drawing: "Drawing", note: str | None) -> "Drawing":
+    """A drawing that says below it what was left out to make it quickly."""
+    if note is not None:
+        drawing.supxlabel(note, fontsize=8, color="#b00020")
+    return drawing
 
 
 def check_replaceable(path: Path) -> None:
@@ -182,7 +191,7 @@ def pictures(draw: Callable[[], "Drawing"], kinds: Sequence[str]) -> dict[str, b
     from matplotlib import pyplot
 
     matplotlib.use("Agg")
-    found = {}
+    files = {}
     undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         drawing = draw()
@@ -190,8 +199,8 @@ def pictures(draw: Callable[[], "Drawing"], kinds: Sequence[str]) -> dict[str, b
         for kind in kinds:
             buffer = io.BytesIO()
             drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))
-            found[kind] = buffer.getvalue()
-    return found
+            files[kind] = buffer.getvalue()
+    return files
 
 
 def chosen(figures: Mapping[str, Figure], name: str | None, full: bool = False) -> list[Figure]:

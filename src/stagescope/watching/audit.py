@@ -144,7 +144,7 @@ def tensors_finding(checkpoint: str, kind: Kind, names: Iterable[str], text: str
 
 def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
     """All findings, and notes on what cannot be judged."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     notes: list[str] = []
     for check in (_copies, _strangers, _strange_tensors, _stuck, _returned, _out_of_order, _off_the_path, _tensors_off_the_path):
         if len(series) < 2:
@@ -152,9 +152,9 @@ def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
         if check is _strangers:
             notes += _unjudged(series)
         fresh = list(check(series))
-        found += fresh
+        findings += fresh
         series = series.without({name for each in fresh for name in each.facts.get("checkpoints", [each.checkpoint])})
-    return found, notes
+    return findings, notes
 
 
 # bit for bit
@@ -185,7 +185,7 @@ def _stuck(series: Series) -> Iterator[Finding]:
     A tensor that rests in several places, or from the beginning, may be frozen for a while. At the end one interval of rest
     counts if the tensor moved in all others.
     """
-    found: dict[int, list[str]] = defaultdict(list)
+    unchanged: dict[int, list[str]] = defaultdict(list)
     for key in series.weights:
         pairs = _pairs(series, key)
         if len(pairs) != 1 or pairs[0][1] != pairs[0][0] + 1 or len(series) < 4:
@@ -195,8 +195,8 @@ def _stuck(series: Series) -> Iterator[Finding]:
         inner = first > 0 and second + 1 < len(series) and needed(first - 1, first) and needed(second, second + 1)
         at_end = second + 1 == len(series) and all(needed(n, n + 1) for n in range(first))
         if inner or at_end:
-            found[second].append(key)
-    for n, keys in sorted(found.items()):
+            unchanged[second].append(key)
+    for n, keys in sorted(unchanged.items()):
         before, name = series.names[n - 1 : n + 1]
         text = f"still the same as in {before}, bit for bit, though it moves between all others"
         yield tensors_finding(name, "duplicate", keys, text, same_as=before)
@@ -225,13 +225,13 @@ def _enough(series: Series, key: str) -> Callable[[int, int], bool]:
 
 def _returned(series: Series) -> Iterator[Finding]:
     """Tensors that are bit for bit those of another step, with others between: of the two the one that fits worse is named."""
-    found: dict[tuple[int, int], list[str]] = defaultdict(list)
+    copies: dict[tuple[int, int], list[str]] = defaultdict(list)
     for key in series.weights:
         needed = _enough(series, key)
         for first, second in _pairs(series, key):
             if any(needed(first, n) for n in range(first + 1, second)):
-                found[first, second].append(key)
-    for pair, keys in sorted(found.items()):
+                copies[first, second].append(key)
+    for pair, keys in sorted(copies.items()):
         distance = mean_distances([series.sample(key) for key in keys])
         wrong = max(pair, key=lambda n: fit(distance, n, pair))
         other = series.names[sum(pair) - wrong]
@@ -290,13 +290,13 @@ def _unjudged(series: Series) -> list[str]:
 
 def _strange_tensors(series: Series) -> Iterator[Finding]:
     """Single tensors that share nothing with those of the other checkpoints."""
-    found: dict[int, dict[str, float]] = defaultdict(dict)
+    by_checkpoint: dict[int, dict[str, float]] = defaultdict(dict)
     for key, sample in series.samples(LEAST, 2).items():
         kin = kinship([sample])
         main, *others = families(kin)
         for family in others:
-            found[family[0]][key] = float(max(kin.correlation[n, m] for n in family for m in main))
-    for n, keys in sorted(found.items()):
+            by_checkpoint[family[0]][key] = float(max(kin.correlation[n, m] for n in family for m in main))
+    for n, keys in sorted(by_checkpoint.items()):
         most = max(keys.values())
         text = f"shares nothing with the other checkpoints, the correlation is {max(most, 0.0):.2f} at most"
         yield tensors_finding(series.names[n], "foreign tensor", keys, text, correlation=most)
@@ -319,13 +319,15 @@ def _out_of_order(series: Series) -> Iterator[Finding]:
 def _off_the_path(series: Series) -> Iterator[Finding]:
     """Checkpoints that are far from their neighbours, which are near each other."""
     while len(series) > 2 and (samples := list(series.samples().values())):
-        found = median_detours(samples)
-        worst = int(np.argmax(found))
-        if found[worst] < max(LIMITS.detour, LIMITS.detour_over_usual * float(np.median(found))):
+        detours = median_detours(samples)
+        worst = int(np.argmax(detours))
+        if detours[worst] < max(LIMITS.detour, LIMITS.detour_over_usual * float(np.median(detours))):
             return
         before, name, after = series.names[worst : worst + 3]
-        text = f"it does not lie between {before} and {after}: the way through it is {found[worst]:.1f} times as long as past it"
-        yield Finding(name, "other lineage", None, text, {"detour": float(found[worst]), "before": before, "after": after})
+        text = (
+            f"it does not lie between {before} and {after}: the way through it is {detours[worst]:.1f} times as long as past it"
+        )
+        yield Finding(name, "other lineage", None, text, {"detour": float(detours[worst]), "before": before, "after": after})
         series = series.without({name})
 
 
@@ -335,12 +337,12 @@ def _tensors_off_the_path(series: Series) -> Iterator[Finding]:
     if not samples:
         return
     usual = median_detours(list(series.samples().values()))
-    found: dict[int, dict[str, float]] = defaultdict(dict)
+    by_checkpoint: dict[int, dict[str, float]] = defaultdict(dict)
     for key, sample in samples.items():
         detour = np.nan_to_num(detours(distances(sample)), nan=1.0)
         for n in np.flatnonzero((detour >= LIMITS.tensor_detour) & (detour >= 2 * usual)):
-            found[int(n) + 1][key] = float(detour[n])
-    for n, keys in sorted(found.items()):
+            by_checkpoint[int(n) + 1][key] = float(detour[n])
+    for n, keys in sorted(by_checkpoint.items()):
         before, name, after = series.names[n - 1 : n + 2]
         most = max(keys.values())
         text = f"the way from {before} to {after} is {most:.1f} times as long through it as past it"
@@ -368,11 +370,11 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
         >>> ss.audit("training").checkpoints
         ('step0', 'step100', 'step200')
     """
-    found = listed(folder)
-    if len(found) < 2:
-        raise InputError(f"{folder} holds one checkpoint, {found[0].name!r}; an audit compares at least two")
-    series, cut = _read(found, progress)
-    findings = [*_numbers(found), *cut]
+    checkpoints = listed(folder)
+    if len(checkpoints) < 2:
+        raise InputError(f"{folder} holds one checkpoint, {checkpoints[0].name!r}; an audit compares at least two")
+    series, cut = _read(checkpoints, progress)
+    findings = [*_numbers(checkpoints), *cut]
     if len(series) > 1:
         odd, notes = _tensor_sets(series)
         findings += odd
@@ -383,9 +385,9 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
         notes += more
     else:
         notes = ["fewer than two checkpoints could be read, so none was compared"]
-    places = {each.name: place for place, each in enumerate(found)}
+    places = {each.name: place for place, each in enumerate(checkpoints)}
     findings.sort(key=lambda each: (places[each.checkpoint], get_args(Kind).index(each.kind)))
-    return Audit(tuple(each.name for each in found), tuple(findings), tuple(notes))
+    return Audit(tuple(each.name for each in checkpoints), tuple(findings), tuple(notes))
 
 
 def _read(found: Sequence[Checkpoint], progress: bool | None) -> tuple[Series, list[Finding]]:
@@ -506,11 +508,11 @@ def audit_hashes(hashes: Mapping[str, Mapping[str, str]] | str | Path) -> Audit:
             f"the hashes are of {len(table)} checkpoint{'s' * (len(table) != 1)} with weights; an audit compares at least two"
         )
     names = sorted(table, key=lambda name: (number(name) is None, number(name) or 0, name))
-    found = list(_same(names, table))
-    copies = {each.checkpoint for each in found}
-    found += _same_files([name for name in names if name not in copies], table)
-    found.sort(key=lambda each: names.index(each.checkpoint))
-    return Audit(tuple(names), tuple(found))
+    findings = list(_same(names, table))
+    copies = {each.checkpoint for each in findings}
+    findings += _same_files([name for name in names if name not in copies], table)
+    findings.sort(key=lambda each: names.index(each.checkpoint))
+    return Audit(tuple(names), tuple(findings))
 
 
 def _same(names: list[str], table: Hashes) -> Iterator[Finding]:
@@ -567,7 +569,7 @@ def _checked(given: Any) -> Hashes:
     """The table with lower-case hashes, of files with weights alone."""
     if not isinstance(given, Mapping):
         raise InputError(f"the hashes are a {type(given).__name__}; expected {{checkpoint: {{file: sha256}}}}")
-    found: Hashes = {}
+    hashes: Hashes = {}
     for name, files in given.items():
         if not isinstance(name, str) or not isinstance(files, Mapping):
             raise InputError(f"the hashes of {name!r:.80} are a {type(files).__name__}; expected {{file: sha256}}")
@@ -578,5 +580,5 @@ def _checked(given: Any) -> Hashes:
                     f"the hash of {file!r:.80} in {name!r:.80} is {value!r:.80}; expected a sha256 of 64 hexadecimal digits"
                 )
             if is_weights(file):
-                found.setdefault(name, {})[file] = match[1].lower()
-    return found
+                hashes.setdefault(name, {})[file] = match[1].lower()
+    return hashes

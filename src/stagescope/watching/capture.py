@@ -279,12 +279,12 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 def device_of(model: nn.Module) -> torch.device:
     """The one device of a model."""
-    found = sorted({str(each.device) for each in (*model.parameters(), *model.buffers())})
-    if len(found) > 1:
-        raise InputError(f"the model is on several devices ({', '.join(found)}); a watched model must be on one")
-    if found == ["meta"]:
+    devices = sorted({str(each.device) for each in (*model.parameters(), *model.buffers())})
+    if len(devices) > 1:
+        raise InputError(f"the model is on several devices ({', '.join(devices)}); a watched model must be on one")
+    if devices == ["meta"]:
         raise InputError("the model is on the device 'meta' and has no numbers; load its weights first")
-    return torch.device(found[0]) if found else torch.device("cpu")
+    return torch.device(devices[0]) if devices else torch.device("cpu")
 
 
 @contextmanager
@@ -350,9 +350,9 @@ def usual_forward(model: nn.Module, ids: Tensor) -> Forward:
     if target is None or known[target].default is inspect.Parameter.empty:
         return plain if target is None else with_targets
     with without_trace(model):
-        found = plain(model, ids)
+        output = plain(model, ids)
     # logits for the last position alone, as for generating text
-    only_last = ids.shape[1] > 1 and any(one.ndim == 3 and one.shape[:2] == (len(ids), 1) for one in _floats(found))
+    only_last = ids.shape[1] > 1 and any(one.ndim == 3 and one.shape[:2] == (len(ids), 1) for one in _floats(output))
     return with_targets if only_last else plain
 
 

@@ -55,20 +55,20 @@ def read_checkpoints(
         >>> ss.read_checkpoints("saved", probe=probe, model=net).step.tolist()
         [0, 100]
     """
-    found = checkpoints(folder)
-    if len(found) < 2:
-        raise InputError(f"{folder} has one checkpoint, {printable(found[0].name)}: a run needs two or more of different steps")
-    made = _model(model, found)
-    _load(made, found[0])
-    coder = tokenizer if tokenizer is not None else _beside(found, "tokenizer.json")
+    saved = checkpoints(folder)
+    if len(saved) < 2:
+        raise InputError(f"{folder} has one checkpoint, {printable(saved[0].name)}: a run needs two or more of different steps")
+    made = _model(model, saved)
+    _load(made, saved[0])
+    coder = tokenizer if tokenizer is not None else _beside(saved, "tokenizer.json")
     observer = Observer(
         made, probe, tokenizer=coder, layers=layers, heads=heads, blocks=blocks, patterns=patterns, forward=forward
     )
-    source = observer.source(None, "checkpoints") | {"checkpoints": [printable(each.name) for each in found]}
-    log = training_log(found[-1])
+    source = observer.source(None, "checkpoints") | {"checkpoints": [printable(each.name) for each in saved]}
+    log = training_log(saved[-1])
     recorder = Recorder(out, axes=observer.axes, source=source, blocks=tuple(observer.blocks), overwrite=overwrite)
     with recorder, progress_for(progress) as bar:
-        for each in bar.each(found, "checkpoints", "checkpoints"):
+        for each in bar.each(saved, "checkpoints", "checkpoints"):
             _load(made, each)
             known = log(each.step)
             training = {name: known.get(name, float("nan")) for name in ("train_loss", "learning_rate", "gradient_norm")}

@@ -66,11 +66,11 @@ def first_layer(run: Run, away: float) -> tuple[int, int] | None:
 
 def together(run: Run, layer: int, frame: int) -> Together:
     """Whether the heads of a layer went the same way up to a record."""
-    found = moves(run)[frame, layer]
-    found = found[np.isfinite(found).all(axis=-1)]
-    unit = found / np.maximum(np.linalg.norm(found, axis=-1, keepdims=True), 1e-12)
+    rows = moves(run)[frame, layer]
+    rows = rows[np.isfinite(rows).all(axis=-1)]
+    unit = rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-12)
     pairs = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
-    spread = 1.96 * float(np.mean(1 - pairs**2)) / np.sqrt(found.shape[-1])  # of the cosine of two sketches; pairs share heads
+    spread = 1.96 * float(np.mean(1 - pairs**2)) / np.sqrt(rows.shape[-1])  # of the cosine of two sketches; pairs share heads
     return Together(layer, float(run.time[frame]), float(np.mean(pairs)), spread)
 
 
@@ -119,8 +119,8 @@ def rates_of(run: Run) -> tuple[Rate, ...]:
     good = np.isfinite(values)
     if good.sum() < 2:
         return ()
-    found = tuple(_stretches(run.time[good], values[good]))
-    return found if len(found) <= RATE_LIMITS.most else ()
+    rates = tuple(_stretches(run.time[good], values[good]))
+    return rates if len(rates) <= RATE_LIMITS.most else ()
 
 
 def warm_up_end(rates: tuple[Rate, ...]) -> float | None:
@@ -248,18 +248,18 @@ def head_events(run: Run) -> tuple[HeadEvent, ...]:
     curves = head_curves(run)[: FLOORS.curves]
     moves = []
     for curve in curves:
-        for found in transitions(run.time, curve.values, curves=len(curves)):
-            size = abs(found.amplitude) / curve.floor
+        for change in transitions(run.time, curve.values, curves=len(curves)):
+            size = abs(change.amplitude) / curve.floor
             if size >= 1:
-                moves.append(Move(curve.what, curve.layer, curve.head, found, size))
+                moves.append(Move(curve.what, curve.layer, curve.head, change, size))
     # the largest move takes those that come with it: then the next largest of the others, and so on
-    found, left = [], sorted(moves, key=lambda move: -move.floors)
+    change, left = [], sorted(moves, key=lambda move: -move.floors)
     while left:
         top = left[0].transition
         own = [move for move in left if _meets(top, move.transition)]
         left = [move for move in left if move not in own]
-        found.append(HeadEvent(top.t, top.low, top.high, top.start, top.stop, tuple(own)))
-    return tuple(sorted(found, key=lambda event: event.t))
+        change.append(HeadEvent(top.t, top.low, top.high, top.start, top.stop, tuple(own)))
+    return tuple(sorted(change, key=lambda event: event.t))
 
 
 def _meets(one: Transition, other: Transition) -> bool:

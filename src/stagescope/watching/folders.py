@@ -49,7 +49,7 @@ def arrays(files: Iterable[Path], expected: Iterable[str] = ()) -> Iterator[tupl
 def torch_tensors(files: Iterable[Path], expected: Iterable[str] = ()) -> Json:
     """Names and torch tensors of all files."""
     _torch()
-    found: Json = {}
+    tensors: Json = {}
     seen: set[str] = set()
     for file in files:
         if file.suffix == ".safetensors":
@@ -59,9 +59,9 @@ def torch_tensors(files: Iterable[Path], expected: Iterable[str] = ()) -> Json:
             raw = _loaded(file)
         for name in raw:
             _note(seen, name, file)
-        found |= {name: raw[old] for old, name in _names(raw).items()}
+        tensors |= {name: raw[old] for old, name in _names(raw).items()}
     _complete(seen, expected)
-    return found
+    return tensors
 
 
 def _note(seen: set[str], name: str, file: Path) -> None:
@@ -79,10 +79,10 @@ def _complete(seen: set[str], expected: Iterable[str]) -> None:
 
 def _names(names: Iterable[str]) -> dict[str, str]:
     """Each name without what compiling and wrapping put before it."""
-    found = {name: name.replace("_orig_mod.", "") for name in names}
-    if found and all(name.startswith("module.") for name in found.values()):
-        found = {old: name.removeprefix("module.") for old, name in found.items()}
-    return found if len(set(found.values())) == len(found) else {name: name for name in found}
+    short_names = {name: name.replace("_orig_mod.", "") for name in names}
+    if short_names and all(name.startswith("module.") for name in short_names.values()):
+        short_names = {old: name.removeprefix("module.") for old, name in short_names.items()}
+    return short_names if len(set(short_names.values())) == len(short_names) else {name: name for name in short_names}
 
 
 # safetensors
@@ -111,9 +111,9 @@ def _header(file: Path) -> Json:
     """Where each tensor is; the library has checked it. Offsets are made to count from the start of the file."""
     with open(file, "rb") as opened:
         size = int.from_bytes(opened.read(8), "little")
-        found = json.loads(opened.read(size))
-    found.pop("__metadata__", None)
-    return {name: {**each, "start": 8 + size + each["data_offsets"][0]} for name, each in found.items()}
+        header = json.loads(opened.read(size))
+    header.pop("__metadata__", None)
+    return {name: {**each, "start": 8 + size + each["data_offsets"][0]} for name, each in header.items()}
 
 
 def _widened(file: Path, name: str, places: Mapping[str, Any]) -> np.ndarray:
@@ -161,7 +161,7 @@ def _loaded(file: Path) -> Json:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = torch.load(file, map_location="cpu", weights_only=True, mmap=archive)
+            loaded = torch.load(file, map_location="cpu", weights_only=True, mmap=archive)
     except Exception as error:  # a damaged file raises nearly anything
         # the file is whole and wants more than tensors, as opposed to damaged
         refusal = isinstance(error, pickle.UnpicklingError) and "unsupported" in str(error).lower()
@@ -176,21 +176,21 @@ def _loaded(file: Path) -> Json:
                 f"where 'state_dict' is the name that the weights have in it, and {fresh!r} is read in place of the pickle"
             ) from error
         raise DamagedCheckpoint(f"{file} is no whole file of tensors; it is cut or of another kind") from error
-    tensors = _state(found, torch.Tensor)
+    tensors = _state(loaded, torch.Tensor)
     if not tensors:
         raise InputError(f"{file} holds no tensors by name; expected a state_dict, or one under {', '.join(map(repr, _NESTED))}")
     return tensors
 
 
-def _state(found: Any, kind: type) -> Json:
+def _state(state: Any, kind: type) -> Json:
     """The state_dict in what was saved: itself, or under one of the usual names; Lightning calls the module `model`."""
-    lightning = isinstance(found, Mapping) and "pytorch-lightning_version" in found
+    lightning = isinstance(state, Mapping) and "pytorch-lightning_version" in state
     for _ in range(3):
-        inner = next((found[key] for key in _NESTED if isinstance(found, Mapping) and isinstance(found.get(key), Mapping)), None)
+        inner = next((state[key] for key in _NESTED if isinstance(state, Mapping) and isinstance(state.get(key), Mapping)), None)
         if inner is None:
             break
-        found = inner
-    tensors = {str(name): value for name, value in found.items() if isinstance(value, kind)} if isinstance(found, Mapping) else {}
+        state = inner
+    tensors = {str(name): value for name, value in state.items() if isinstance(value, kind)} if isinstance(state, Mapping) else {}
     if lightning and all(name.startswith("model.") for name in tensors):
         return {name.removeprefix("model."): value for name, value in tensors.items()}
     return tensors
@@ -238,14 +238,14 @@ class Checkpoint:
 
 def checkpoints(folder: str | Path) -> list[Checkpoint]:
     """The checkpoints of a folder in the order of their steps. No two may have the same step."""
-    found = listed(folder)
-    for first, second in pairwise(found):
+    checkpoint_list = listed(folder)
+    for first, second in pairwise(checkpoint_list):
         if first.step == second.step:
             raise InputError(
                 f"{folder}: {first.name!r} and {second.name!r} are both of step {first.step}; move one of them elsewhere, "
                 "so that the folder holds one checkpoint for each step"
             )
-    return found
+    return checkpoint_list
 
 
 def listed(folder: str | Path) -> list[Checkpoint]:
@@ -264,14 +264,14 @@ def listed(folder: str | Path) -> list[Checkpoint]:
         if any((root / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")):
             raise InputError(f"{root} is one checkpoint; give the folder that holds several, named such as {known}")
         raise InputError(f"{root} holds no checkpoints; expected folders or files with names such as {known}")
-    found = []
+    checkpoint_list = []
     for path in named.values():
         # what a trainer's state says; the number of the name where there is none, or none that can be read
         step = None
         with suppress(DamagedCheckpoint):
             step = trainer_step(path)
-        found.append(Checkpoint(step if step is not None else number(path.name) or 0, path, path.name))
-    return sorted(found, key=lambda each: (each.step, number(each.name) or 0, each.name))
+        checkpoint_list.append(Checkpoint(step if step is not None else number(path.name) or 0, path, path.name))
+    return sorted(checkpoint_list, key=lambda each: (each.step, number(each.name) or 0, each.name))
 
 
 def number(name: str) -> int | None:
@@ -279,8 +279,8 @@ def number(name: str) -> int | None:
     stem = _stem(name)
     if re.fullmatch(r"\d{1,18}", stem):
         return int(stem)
-    found = next((match for pattern in _NUMBERS if (match := pattern.search(stem))), None)
-    return int(found[1]) if found else None
+    digits = next((match for pattern in _NUMBERS if (match := pattern.search(stem))), None)
+    return int(digits[1]) if digits else None
 
 
 def is_weights(name: str) -> bool:
@@ -373,8 +373,8 @@ def _weights(path: Path, root: Path) -> tuple[list[str], set[str]]:
         if f"{main}.index.json" in names:
             places = _index(_inside(path / f"{main}.index.json", root))
             return sorted(set(places.values())), set(places)
-        if found := [name for name in names if name.endswith(suffix)]:
-            return _chosen(path, found), set()
+        if weight_files := [name for name in names if name.endswith(suffix)]:
+            return _chosen(path, weight_files), set()
     raise DamagedCheckpoint(f"{path} holds no weights; expected model.safetensors, its shards, or pytorch_model.bin")
 
 
@@ -408,7 +408,7 @@ def _json(path: Path) -> Json:
     if path.stat().st_size > _LIMIT:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes, more than a file of its kind; it is not read")
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise DamagedCheckpoint(f"{path} is no JSON; the file is cut or comes from elsewhere") from error
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

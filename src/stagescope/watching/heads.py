@@ -93,27 +93,27 @@ def scores(run: Run, thresholds: Thresholds = THRESHOLDS) -> dict[str, Score]:
     """
     model, arrays = model_of(run), run.series
     chance, half = Chance(model.length, model.causal), model.period
-    found: dict[str, Score] = {}
+    by_name: dict[str, Score] = {}
     if "induction" in arrays:
         matched = _numbers(arrays["prefix_match"]) if "prefix_match" in arrays else 0.0
-        found["induction"] = _share(arrays["induction"], _at_lag(arrays, half - 1, chance.mean(half), matched), thresholds)
+        by_name["induction"] = _share(arrays["induction"], _at_lag(arrays, half - 1, chance.mean(half), matched), thresholds)
     if "duplicate" in arrays:
-        found["duplicate"] = _share(arrays["duplicate"], _at_lag(arrays, half, chance.mean(half)), thresholds)
+        by_name["duplicate"] = _share(arrays["duplicate"], _at_lag(arrays, half, chance.mean(half)), thresholds)
     if "lag_mass" in arrays and arrays["lag_mass"].shape[-1] > 1:
         # it must be more than the attention to any other lag
         mass = _numbers(arrays["lag_mass"])
         before, other = mass[..., 1], np.max(np.delete(mass, 1, axis=-1), axis=-1)
         share = _share(before, chance.mean(1), thresholds)
-        found["previous token"] = replace(share, strength=np.minimum(share.strength, before / np.maximum(other, 1e-9)))
+        by_name["previous token"] = replace(share, strength=np.minimum(share.strength, before / np.maximum(other, 1e-9)))
     if "sink" in arrays:
-        found["sink"] = _share(arrays["sink"], chance.mean(SEEN_FROM), thresholds)
+        by_name["sink"] = _share(arrays["sink"], chance.mean(SEEN_FROM), thresholds)
     if "content" in arrays and "entropy" in arrays:
         # rows that are narrow and the same in all sequences: share that position gives, times share of keys that is left out
         content, narrower = _numbers(arrays["content"]), chance.entropy - _numbers(arrays["entropy"])
         value = (1 - content) * (1 - np.exp(np.minimum(-narrower, 0.0)))
         strength = np.minimum(narrower / thresholds.narrow, thresholds.content / np.maximum(content, 1e-9))
-        found["positional"] = Score(value, np.zeros_like(value), strength)
-    return found
+        by_name["positional"] = Score(value, np.zeros_like(value), strength)
+    return by_name
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:
@@ -247,8 +247,8 @@ class Heads:
 
     def first(self, name: str) -> Spell | None:
         """The earliest spell of a name among all heads; None where no head has had it."""
-        found = [spell for head in self.heads for spell in head.spells if spell.name == name]
-        return min(found, key=lambda spell: -1.0 if spell.step is None else spell.step, default=None)
+        spells = [spell for head in self.heads for spell in head.spells if spell.name == name]
+        return min(spells, key=lambda spell: -1.0 if spell.step is None else spell.step, default=None)
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.heads), *(f"{name}: {note}" for name, note in self.notes.items())])
@@ -280,16 +280,16 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
     model = model_of(run)
     if run.frames == 0:
         raise InputError("the run has no frames")
-    found = scores(run, thresholds)
-    notes = {} if found else {"heads": "no array says what heads do: the attention of this model was not recorded"}
-    if found and run.frames < thresholds.records:
+    by_name = scores(run, thresholds)
+    notes = {} if by_name else {"heads": "no array says what heads do: the attention of this model was not recorded"}
+    if by_name and run.frames < thresholds.records:
         notes["heads"] = f"a name must last {thresholds.records} records, and the run has {run.frames}: no head is named"
     if not model.causal:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
     notes["gate"] = gate_of(run).sentence
     made, least = [], thresholds.records
     for layer, head in model.each():
-        own = {name: _Curve.of(run.time, score, layer, head, thresholds) for name, score in found.items()}
+        own = {name: _Curve.of(run.time, score, layer, head, thresholds) for name, score in by_name.items()}
         spells = tuple(_spells(run.time, own, thresholds))
         last = spells[-1].name if spells and spells[-1].stop is None else NONE
         module = model.layers[layer] if layer < len(model.layers) else ""
@@ -331,27 +331,27 @@ def _spells(time: np.ndarray, own: Mapping[str, _Curve], rules: Thresholds) -> I
     names = np.full(len(time), NONE, dtype=object)
     for name in reversed(list(own)):  # earlier ones overwrite later ones
         names[own[name].on] = name
-    found = _stretches(list(names), rules.records)
-    begins = [_began(time, own[name], first, after) if first and name != NONE else None for name, first, after in found]
-    for i, (name, first, after) in enumerate(found):
+    stretches = _stretches(list(names), rules.records)
+    begins = [_began(time, own[name], first, after) if first and name != NONE else None for name, first, after in stretches]
+    for i, (name, first, after) in enumerate(stretches):
         if name == NONE:
             continue
         value, chance = (_median(each[first:after]) for each in (own[name].value, own[name].chance))
         step, low, high = begins[i] or (None, None, None)
-        following = begins[i + 1] if i + 1 < len(found) else None
+        following = begins[i + 1] if i + 1 < len(stretches) else None
         stop = following[0] if following else None if after == len(time) else float(time[after])
         yield Spell(name, step, low, high, stop, value, chance)
 
 
 def _stretches(names: list[str], least: int) -> list[tuple[str, int, int]]:
     """Runs of equal names (name, first, after); the shortest of those below `least` records goes to the stretch before it."""
-    found = [[name, len(list(group))] for name, group in groupby(names)]
-    while len(found) > 1 and min(count for _, count in found) < least:
-        i = min(range(len(found)), key=lambda k: found[k][1])
-        found[i][0] = found[i - 1][0] if i else found[1][0]
-        found = [[name, sum(count for _, count in group)] for name, group in groupby(found, key=lambda each: each[0])]
-    ends = np.cumsum([0, *(count for _, count in found)])
-    return [(name, int(ends[i]), int(ends[i + 1])) for i, (name, _) in enumerate(found)] if len(names) >= least else []
+    stretches = [[name, len(list(group))] for name, group in groupby(names)]
+    while len(stretches) > 1 and min(count for _, count in stretches) < least:
+        i = min(range(len(stretches)), key=lambda k: stretches[k][1])
+        stretches[i][0] = stretches[i - 1][0] if i else stretches[1][0]
+        stretches = [[name, sum(count for _, count in group)] for name, group in groupby(stretches, key=lambda each: each[0])]
+    ends = np.cumsum([0, *(count for _, count in stretches)])
+    return [(name, int(ends[i]), int(ends[i + 1])) for i, (name, _) in enumerate(stretches)] if len(names) >= least else []
 
 
 def _began(time: np.ndarray, curve: _Curve, first: int, after: int) -> tuple[float, float, float]:

@@ -91,9 +91,9 @@ def _inside(module: Any, given: str | Callable[[Any], nn.Module] | None) -> nn.M
     if given is None:
         return module
     try:
-        found = attrgetter(given)(module) if isinstance(given, str) else given(module)
+        inner = attrgetter(given)(module) if isinstance(given, str) else given(module)
     except Exception as error:
         raise InputError(f"model={given!r} finds nothing in {type(module).__name__}: {message(error)}") from None
-    if not isinstance(found, nn.Module):
-        raise InputError(f"model={given!r} of {type(module).__name__} is of type {type(found).__name__}, not a PyTorch module")
-    return found
+    if not isinstance(inner, nn.Module):
+        raise InputError(f"model={given!r} of {type(module).__name__} is of type {type(inner).__name__}, not a PyTorch module")
+    return inner

@@ -111,8 +111,8 @@ class Series:
     @cached_property
     def weights(self) -> tuple[str, ...]:
         """Moving tensors of floats with enough entries to be told by their digests; all moving ones where there are none."""
-        found = [key for key in self.moving if self.prints[0][key].sample.size >= SMALL]
-        return tuple(found) or self.moving
+        keys = [key for key in self.moving if self.prints[0][key].sample.size >= SMALL]
+        return tuple(keys) or self.moving
 
     def digests(self, key: str) -> list[bytes]:
         return [each[key].digest for each in self.prints]
@@ -212,11 +212,11 @@ def families(kin: Kinship) -> list[list[int]]:
 
     Families are separate only if somewhere a member of one follows a member of the other, and this pair can be judged.
     """
-    found = _connected(kin.related)
-    home = {n: family for family, members in enumerate(found) for n in members}
+    groups = _connected(kin.related)
+    home = {n: family for family, members in enumerate(groups) for n in members}
     parted = {(home[n], home[n + 1]) for n in range(len(home) - 1) if kin.judged[n, n + 1] and not kin.related[n, n + 1]}
-    apart = np.array([[(a, b) in parted or (b, a) in parted for b in range(len(found))] for a in range(len(found))], dtype=bool)
-    merged = [sorted(n for each in group for n in found[each]) for group in _connected(~apart)]
+    apart = np.array([[(a, b) in parted or (b, a) in parted for b in range(len(groups))] for a in range(len(groups))], dtype=bool)
+    merged = [sorted(n for each in group for n in groups[each]) for group in _connected(~apart)]
     return sorted(merged, key=lambda family: (-len(family), family))
 
 
@@ -244,12 +244,12 @@ def _large_distances(samples: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
 
 def mean_distances(samples: Sequence[np.ndarray]) -> np.ndarray:
     """Distances over several tensors, each in units of its median move from a checkpoint to the next."""
-    found = []
+    distances_of_tensors = []
     for each in _large_distances(samples):
         moves = np.diagonal(each, 1)
         if (moves > 0).any():
-            found.append(each / np.median(moves[moves > 0]))
-    return np.mean(found, axis=0) if found else np.zeros((len(samples[0]), len(samples[0])))
+            distances_of_tensors.append(each / np.median(moves[moves > 0]))
+    return np.mean(distances_of_tensors, axis=0) if distances_of_tensors else np.zeros((len(samples[0]), len(samples[0])))
 
 
 def detours(distance: np.ndarray) -> np.ndarray:
@@ -261,9 +261,9 @@ def detours(distance: np.ndarray) -> np.ndarray:
 
 def median_detours(samples: Sequence[np.ndarray]) -> np.ndarray:
     """The detour of each inner checkpoint: the median over tensors."""
-    found = np.array([detours(each) for each in _large_distances(samples)])
-    known = np.isfinite(found)
-    return np.array([np.median(column[keep]) if keep.any() else 1.0 for column, keep in zip(found.T, known.T, strict=True)])
+    by_tensor = np.array([detours(each) for each in _large_distances(samples)])
+    known = np.isfinite(by_tensor)
+    return np.array([np.median(column[keep]) if keep.any() else 1.0 for column, keep in zip(by_tensor.T, known.T, strict=True)])
 
 
 def fit(distance: np.ndarray, place: int, without: Sequence[int] = ()) -> float:

@@ -70,8 +70,8 @@ def masked_sum() -> Callable[[bytes], int]:
     value = needed("google_crc32c", *_WANTED).value
 
     def masked(data: bytes) -> int:
-        found = value(data)
-        return ((found >> 15 | found << 17) + 0xA282EAD8) & 0xFFFFFFFF
+        checksum = value(data)
+        return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
     return masked
 
@@ -106,17 +106,17 @@ class Log:
 
     def _add(self, event: Any) -> None:
         for value in event.summary.value:
-            found = scalar(value)
+            number = scalar(value)
             fresh = value.tag not in self.points
-            if found is None or (fresh and not self.wanted(value.tag)):
+            if number is None or (fresh and not self.wanted(value.tag)):
                 continue
             if fresh and len(self.points) == MOST:
                 raise InputError(f"this log has more than {MOST:,} tags of scalars; {FEWER}")
             points = self.points[value.tag]
             points.steps.append(event.step)
             points.walls.append(event.wall_time)
-            points.values.append(found[0])
-            points.wide |= found[1]
+            points.values.append(number[0])
+            points.wide |= number[1]
             self.total += 1
             if self.total % CHECKED == 0:
                 require_stored("the scalars of this log", FEWER, (3, self.total))
@@ -218,7 +218,7 @@ def scalars(run: Run) -> dict[str, np.ndarray]:
     These are the arrays with one number a frame, the entries of vectors of up to 64, and the entries of arrays with the axes
     layer and head: "entropy/layer 0/head 1". Parameters count too. A curve that has no number at all is left out.
     """
-    found: dict[str, np.ndarray] = {}
+    curves: dict[str, np.ndarray] = {}
     for name, values in _scalar_arrays(run):
         # an axis that bears the array's own name adds nothing but the number
         words = ["" if axis.startswith(f"{name}_") else _clean(axis) for axis in run.axes[name][1:]]
@@ -226,8 +226,8 @@ def scalars(run: Run) -> dict[str, np.ndarray]:
             curve = values[(slice(None), *place)]
             if not len(curve) or not np.isnan(curve).all():
                 parts = (f"{word} {i}".strip() for word, i in zip(words, place, strict=True))
-                found[unique("/".join((_clean(name), *parts)), found)] = curve
-    return found
+                curves[unique("/".join((_clean(name), *parts)), curves)] = curve
+    return curves
 
 
 def notes(run: Run) -> list[str]:
@@ -317,12 +317,12 @@ def from_tensorboard(folder: str | Path, run: str | None = None, loss: str | Non
         400
     """
     folder = Path(folder)
-    found = event_files(folder)
-    if not found:
+    files_of_runs = event_files(folder)
+    if not files_of_runs:
         raise InputError(f"{folder} holds no event files ({PREFIX}*); give the log directory of a training")
-    place = _chosen_run(folder, found, run)
+    place = _chosen_run(folder, files_of_runs, run)
     log = Log(lambda tag: fnmatchcase(tag, tags))
-    for name in found[place]:
+    for name in files_of_runs[place]:
         log.read(folder / place, name)
     curves, notes = _curves(log)
     if not curves:
@@ -336,7 +336,7 @@ def from_tensorboard(folder: str | Path, run: str | None = None, loss: str | Non
     source = {
         "kind": "tensorboard",
         "run": place,
-        "files": len(found[place]),
+        "files": len(files_of_runs[place]),
         "loss": chosen and _kept(chosen),
         "tags": {_kept(tag): name for tag, name in names.items()},
         "sha256": made.spec["source"]["sha256"],
@@ -350,12 +350,12 @@ def event_files(folder: Path) -> dict[str, list[str]]:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise InputError(f"{folder} {what}; give the folder that holds the event files ({PREFIX}*)")
-    found: dict[str, list[str]] = {}
+    files_of_runs: dict[str, list[str]] = {}
     with store_errors(folder):
         for entry in entries(folder):
             if entry.name.startswith(PREFIX) and entry.is_file(follow_symlinks=False):
-                found.setdefault(Path(entry.path).parent.relative_to(folder).as_posix(), []).append(entry.name)
-    return {place: sorted(names) for place, names in sorted(found.items())}
+                files_of_runs.setdefault(Path(entry.path).parent.relative_to(folder).as_posix(), []).append(entry.name)
+    return {place: sorted(names) for place, names in sorted(files_of_runs.items())}
 
 
 def _chosen_run(folder: Path, found: Mapping[str, list[str]], run: str | None) -> str:

@@ -80,11 +80,11 @@ class HeadNumbers:
     def of(self, layers: list[Seen]) -> dict[str, np.ndarray]:
         """The numbers of all layers, layer and head first; the heads of all layers are worked on together."""
         counts = [one.heads for one in layers]
-        found = self._of_heads(torch.cat([one.weights for one in layers], dim=1))
+        numbers = self._of_heads(torch.cat([one.weights for one in layers], dim=1))
         pairs = [(one.query, one.key) for one in layers if one.query is not None and one.key is not None]
         if len(pairs) == len(layers):
-            found["score_values"] = torch.cat([self._scores(*pair) for pair in pairs])
-        return {name: _by_layer(values.cpu().numpy(), counts, name == "agreement") for name, values in found.items()}
+            numbers["score_values"] = torch.cat([self._scores(*pair) for pair in pairs])
+        return {name: _by_layer(values.cpu().numpy(), counts, name == "agreement") for name, values in numbers.items()}
 
     def _of_heads(self, weights: Tensor) -> dict[str, Tensor]:
         text, twice = weights[: self.count], weights[self.count :]
@@ -140,12 +140,12 @@ def _by_layer(values: np.ndarray, counts: list[int], square: bool) -> np.ndarray
     if not square and min(counts) == most:
         return values.reshape(len(counts), most, *values.shape[1:])
     shape = (most,) if square else values.shape[1:]
-    found = np.full((len(counts), most, *shape), np.nan, np.float32)
+    padded = np.full((len(counts), most, *shape), np.nan, np.float32)
     for layer, (end, heads) in enumerate(zip(ends, counts, strict=True)):
         own = slice(end - heads, end)
         mine = values[own, own] if square else values[own]
-        found[layer][tuple(map(slice, mine.shape))] = mine
-    return found
+        padded[layer][tuple(map(slice, mine.shape))] = mine
+    return padded
 
 
 class Parameters:
@@ -165,15 +165,15 @@ class Parameters:
         return {name: value for name, value in self.model.named_parameters() if value.is_floating_point()}
 
     def numbers(self) -> Json:
-        found: Json = {}
+        numbers: Json = {}
         values = self._values = self._found()
         if self.groups:
             norms = dict(zip(values, _norms([value.detach() for value in values.values()]), strict=True))
             known = [np.array([norms.get(name, np.nan) for name in names]) for names in self.groups.values()]
-            found["group_norms"] = np.array([np.linalg.norm(one) for one in known], np.float32)
+            numbers["group_norms"] = np.array([np.linalg.norm(one) for one in known], np.float32)
         if self.embedding is not None:
-            found |= self._embedding(self.model.get_parameter(self.embedding).detach())
-        return found
+            numbers |= self._embedding(self.model.get_parameter(self.embedding).detach())
+        return numbers
 
     def _embedding(self, table: Tensor) -> Json:
         rows = table[:: -(-len(table) // self.sizes.rows)].float()
@@ -251,13 +251,15 @@ class Observer:
     def frame(self, gains: int = 0) -> Json:
         """The numbers of the model as it is now; with `gains`, also what context is worth at so many places."""
         logits, seen = attend(self.model, self._ids, self.forward, self._plan)
-        found = self.numbers.of(self._kept(seen)) | self.parameters.numbers()
+        numbers = self.numbers.of(self._kept(seen)) | self.parameters.numbers()
         if not self.causal:
-            found = {name: value for name, value in found.items() if name not in ("prefix_match", "induction", "duplicate")}
-        found |= self._losses(logits)
-        if self.causal and "loss" in found:
-            found["context_gain"], found["context_gain_error"] = self._context_gain(logits, gains)
-        return found | {name: self.model.get_parameter(path).detach().float().cpu().numpy() for name, path in self.blocks.items()}
+            numbers = {name: value for name, value in numbers.items() if name not in ("prefix_match", "induction", "duplicate")}
+        numbers |= self._losses(logits)
+        if self.causal and "loss" in numbers:
+            numbers["context_gain"], numbers["context_gain_error"] = self._context_gain(logits, gains)
+        return numbers | {
+            name: self.model.get_parameter(path).detach().float().cpu().numpy() for name, path in self.blocks.items()
+        }
 
     def _kept(self, seen: list[Seen]) -> list[Seen]:
         kept = [seen[i] for i in self.layers]
@@ -272,17 +274,17 @@ class Observer:
 
     def _losses(self, logits: Tensor | None) -> dict[str, float]:
         """Losses on the probe, nats a token: of its text, and of the second half of what is said twice."""
-        probe, half, found = self.probe, self.probe.period, {}
+        probe, half, losses = self.probe, self.probe.period, {}
         if logits is None or not self._predicts:
-            return found
+            return losses
         text, twice = logits[: len(probe.ids)], logits[len(probe.ids) :]
         if probe.targets is not None:
-            found["loss"] = _cross(text, probe.targets)
+            losses["loss"] = _cross(text, probe.targets)
         elif self.causal:
-            found["loss"] = _cross(text[:, :-1], probe.ids[:, 1:])
+            losses["loss"] = _cross(text[:, :-1], probe.ids[:, 1:])
         if self.causal:
-            found["repeat_loss"] = _cross(twice[:, half:-1], probe.repeated[:, half + 1 :])
-        return found
+            losses["repeat_loss"] = _cross(twice[:, half:-1], probe.repeated[:, half + 1 :])
+        return losses
 
     def _context_gain(self, logits: Tensor | None, places: int) -> tuple[float, float]:
         """How much the loss at some places rises if all tokens before the current one are those of another sequence.
@@ -357,7 +359,7 @@ def chosen_layers(paths: list[str], wanted: Collection[int | str] | None) -> lis
     """Places of the layers to record: by number, or by a part of the module's name."""
     if wanted is None:
         return list(range(len(paths)))
-    found: set[int] = set()
+    indices: set[int] = set()
     listing = [wanted] if isinstance(wanted, str | int) else list(wanted)
     if not listing or not all(isinstance(one, str | int) for one in listing):
         raise InputError(f"layers is {listing!r}, expected numbers or parts of names; leave it out for all")
@@ -366,24 +368,24 @@ def chosen_layers(paths: list[str], wanted: Collection[int | str] | None) -> lis
         if not places:
             listed = ", ".join(f"{i} {path}" for i, path in enumerate(paths))
             raise InputError(f"no layer {one!r} is seen; choose numbers or names of: {listed}")
-        found.update(places)
-    return sorted(found)
+        indices.update(places)
+    return sorted(indices)
 
 
 def chosen_heads(wanted: Collection[int], most: int) -> list[int]:
-    found = [wanted] if isinstance(wanted, int) else list(wanted)
-    if not found or not all(isinstance(one, int) and 0 <= one < most for one in found):
-        raise InputError(f"heads is {found}, expected numbers from 0 to {most - 1}")
-    return sorted(set(found))
+    indices = [wanted] if isinstance(wanted, int) else list(wanted)
+    if not indices or not all(isinstance(one, int) and 0 <= one < most for one in indices):
+        raise InputError(f"heads is {indices}, expected numbers from 0 to {most - 1}")
+    return sorted(set(indices))
 
 
 def chosen_blocks(model: nn.Module, wanted: Sequence[str]) -> dict[str, str]:
     """Parameters to record whole: their paths by a name that an array can have."""
     known = dict(model.named_parameters(remove_duplicate=False))
-    found: dict[str, str] = {}
+    names_of_blocks: dict[str, str] = {}
     for path in [wanted] if isinstance(wanted, str) else wanted:
         if path not in known:
             raise unknown("parameter of the model", path, known)
         name = path.replace(".", "_")
-        found[f"{name}_" if name in (*AXES, *SCALARS, "t", "step", "speed") else name] = path
-    return found
+        names_of_blocks[f"{name}_" if name in (*AXES, *SCALARS, "t", "step", "speed") else name] = path
+    return names_of_blocks

@@ -46,8 +46,8 @@ class Probe:
 
     def types(self, most: int) -> list[int]:
         """The most frequent token types of the text, most frequent first."""
-        found, counts = np.unique(self.ids.cpu().numpy(), return_counts=True)
-        return [int(found[i]) for i in np.lexsort((found, -counts))[:most]]
+        types, counts = np.unique(self.ids.cpu().numpy(), return_counts=True)
+        return [int(types[i]) for i in np.lexsort((types, -counts))[:most]]
 
     def to(self, device: torch.device) -> "Probe":
         moved = {name: getattr(self, name).to(device) for name in ("ids", "repeated")}
@@ -82,8 +82,8 @@ def make_probe(given: Any, model: nn.Module, tokenizer: Any = None) -> Probe:
 
 def vocabulary_of(model: nn.Module) -> int | None:
     """Rows of the token embedding; None where a model has none."""
-    found = embedding_of(model)
-    return None if found is None else found[1].num_embeddings
+    embedding = embedding_of(model)
+    return None if embedding is None else embedding[1].num_embeddings
 
 
 def embeddings(model: nn.Module) -> list[tuple[str, nn.Embedding]]:
@@ -197,16 +197,16 @@ def _whole_rows(ids: Tensor, mask: Any) -> Tensor:
 def _tensor(given: Any) -> Tensor:
     """Whole numbers; of one long sequence, such as a file of tokens that is mapped into memory, only as many as are used."""
     try:
-        found = given.detach().cpu() if isinstance(given, Tensor) else np.asarray(given)
-        found = found[: SEQUENCES * LENGTH] if found.ndim == 1 else found
-        found = found if isinstance(found, Tensor) else torch.from_numpy(np.array(found))
+        values = given.detach().cpu() if isinstance(given, Tensor) else np.asarray(given)
+        values = values[: SEQUENCES * LENGTH] if values.ndim == 1 else values
+        values = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
     except Exception as error:
         raise InputError(f"the probe is no array of token ids: {message(error)}; give a text, ids or a batch") from None
-    whole = not (found.dtype.is_floating_point or found.dtype.is_complex or found.dtype == torch.bool)
-    if found.ndim not in (1, 2) or (not whole and found.numel()):
-        got = f"{found.dtype} of shape {tuple(found.shape)}"
+    whole = not (values.dtype.is_floating_point or values.dtype.is_complex or values.dtype == torch.bool)
+    if values.ndim not in (1, 2) or (not whole and values.numel()):
+        got = f"{values.dtype} of shape {tuple(values.shape)}"
         raise InputError(f"the probe is {got}, expected whole token ids (position) or (sequence, position)")
-    return found.long()
+    return values.long()
 
 
 @dataclass(frozen=True)
@@ -234,9 +234,9 @@ class Coder:
             if odd := sorted(set(text) - set(places)):
                 raise InputError(f"the list of tokens has no {odd[0]!r}, which the probe has; give ids, or a tokenizer")
             return [places[word] for word in text]
-        found = coder.encode(text) if hasattr(coder, "encode") else coder(text)
-        found = getattr(found, "ids", found)
-        return [int(one) for one in (found["input_ids"] if isinstance(found, Mapping) else found)]
+        ids = coder.encode(text) if hasattr(coder, "encode") else coder(text)
+        ids = getattr(ids, "ids", ids)
+        return [int(one) for one in (ids["input_ids"] if isinstance(ids, Mapping) else ids)]
 
     def word(self, token: int) -> str:
         """A token as text; its number where the tokenizer cannot say."""

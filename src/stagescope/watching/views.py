@@ -78,9 +78,9 @@ def head_views(run: Run) -> list[Maker]:
     drawn = Drawn(run, model_of(run))
     if not sum(drawn.model.heads):
         return []
-    found = scores(run)
-    of_scores = [partial(roles_view, drawn, found)] if found else []
-    of_scores += [partial(role_view, drawn, name, score) for name, score in found.items()]
+    by_name = scores(run)
+    of_scores = [partial(roles_view, drawn, by_name)] if by_name else []
+    of_scores += [partial(role_view, drawn, name, score) for name, score in by_name.items()]
     views = {"lag_mass": lag_view, "type_mass": type_view, "type_mass_mean": beyond_view, "agreement": agreement_view}
     views |= {"entropy": entropy_view, "sketch": moved_view}
     pattern = [partial(pattern_view, drawn)] if "pattern" in run.series else []
@@ -224,14 +224,14 @@ def watched_views(reading: HasRun) -> list[Maker]:
 def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     """Losses on the probe and of the batches, with what can be had without context."""
     names = {"loss": "probe", "train_loss": "training batch"}
-    found = {name: curve_of(run, key) for key, name in names.items() if _known(run, key)}
-    if not found:
+    curves_of_losses = {name: curve_of(run, key) for key, name in names.items() if _known(run, key)}
+    if not curves_of_losses:
         return None
-    made = [Curve(name, values, faint=name == "training batch") for name, values in found.items()]
+    made = [Curve(name, values, faint=name == "training batch") for name, values in curves_of_losses.items()]
     levels = [] if model.unigram_entropy is None else [Level("unigram entropy", model.unigram_entropy)]
     levels += uniform
     about = "Next-token loss on the probe; faint, of the training batches. Without context it ends at the unigram entropy."
-    probe = found.get("probe", np.ones(1))
+    probe = curves_of_losses.get("probe", np.ones(1))
     # a logarithmic axis is offered by the probe loss alone, whatever batches do
     return curves("loss", "Loss", about, "nats a token", made, levels=levels, log=is_wide(probe[probe > 0]))
 
@@ -267,20 +267,20 @@ def embedding_view(run: Run) -> View | None:
 
 def _table_view(run: Run, array: str, labels: tuple[str, str, str, str], what: str, name: Callable[[int], str]) -> View | None:
     """One curve for each column of an array (records, n); None where there is no such array."""
-    found = run.series.get(array)
-    if found is None or found.ndim != 2 or not found.shape[1]:
+    values = run.series.get(array)
+    if values is None or values.ndim != 2 or not values.shape[1]:
         return None
     slot, title, about, axis = labels
-    made = many_curves(np.asarray(found, dtype=float), [name(k) for k in range(found.shape[1])])
-    return curves(slot, title, about + left_out(found.shape[1], what=what), axis, made, log=True)
+    made = many_curves(np.asarray(values, dtype=float), [name(k) for k in range(values.shape[1])])
+    return curves(slot, title, about + left_out(values.shape[1], what=what), axis, made, log=True)
 
 
 def scores_view(run: Run) -> View | None:
     """The largest singular value of the scores of each head."""
-    found = run.series.get("score_values")
-    if found is None or found.ndim != 4:
+    values = run.series.get("score_values")
+    if values is None or values.ndim != 4:
         return None
-    tops = np.asarray(found[..., 0], dtype=float)
+    tops = np.asarray(values[..., 0], dtype=float)
     heads = [at for at in model_of(run).each() if np.isfinite(tops[:, at[0], at[1]]).any()]
     made = [
         Curve(head_name(layer, head), tops[:, layer, head], f"layer {layer}", faint=place >= NAMED)

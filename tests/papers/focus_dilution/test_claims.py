@@ -94,7 +94,7 @@ def test_lazy_chains_always_focus(seed, persistence):
 
 
 def verdicts(run):
-    return Judged(run, CLAIMS, "FD:")
+    return Judged(run, (claim for claim in CLAIMS if not claim.tag.startswith("FDA:")), "FD:")
 
 
 LATE = {"delta-law", "tangential", "kappa", "lambda-c", "stall", "critical-scale"}

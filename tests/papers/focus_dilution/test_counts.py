@@ -24,7 +24,7 @@ def problem(chain, form, length=4, start="uniform", width=5, key_width=3, scale=
     return model, ss.sampled_loss(model, chain, length, sequences=200, seed=3, start=start)
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(chains(), SEEDS, FORMS)
 def test_kernel_equals_definition(chain, seed, form):
     model, loss = problem(chain, form)

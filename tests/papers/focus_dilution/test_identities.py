@@ -5,7 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.claims import Asymmetry
-from stagescope.papers.focus_dilution.family import slopes
+from stagescope.papers.focus_dilution.family import plateau_amplitude, slopes
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
 
@@ -25,6 +25,14 @@ def test_only_one_kind_of_direction_can_open(evidence, label, which):
     visit = evidence.visit(*label)
     assert visit.small.of_its_label
     assert np.abs(slopes(evidence.law, visit.small.point.params)[which]).max() <= ZERO
+
+
+def test_the_norms_of_the_condensed_plateau():
+    """The run `ref` rests at a pi_i / n between its events E1 at 20 and Q1 at 76 [FD:condensed]."""
+    curves, rare = reading(ss.run_study("focus-dilution", "ref")).curves, REFERENCE["plateau_norms"]
+    predicted = plateau_amplitude(curves.pi) * curves.pi / np.linalg.norm(curves.pi)
+    assert predicted[1:] == pytest.approx(rare.value, abs=rare.tolerance)
+    assert curves.norms[int(np.argmin(np.abs(curves.time - 60)))] == pytest.approx(predicted, rel=0.02)
 
 
 def asymmetry(**options):

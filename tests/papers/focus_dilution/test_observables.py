@@ -51,6 +51,6 @@ def test_stages_of_many_tokens_form_no_matrices(monkeypatch):
     loss = ss.population_loss(model, ss.LazyChain(pi=tuple(law / law.sum()), persistence=0.6))
     run = ss.evolve(loss, model.init(0, 1e-2), ss.GradientFlow(rtol=1e-7), until=150.0, record=ss.Uniform(frames=120))
     monkeypatch.setattr(reading, "REFINEMENT", replace(reading.REFINEMENT, most_entries=120 * tokens**2))
-    monkeypatch.setattr(reading.Replay, "run_at", None)
+    monkeypatch.setattr(reading.Replay, "refined", None)
     assert ss.stages(run).events["Q1"] is not None
     assert not {"attention", "scores"} & set(vars(ss.reading(run).curves))

@@ -203,10 +203,13 @@ def test_heads_that_begin_apart():
 TINY = {"vocab": 4, "sequences": 40, "steps": 30}
 KINDS = {
     "heads": ("ladder", TINY | {"optimizer": "gd", "rate_values": 3.0, "rate_attention": 3.0, "labels": "soft"}),
-    "content": ("content", TINY | {"batch": 40, "watched": 10, "steps": 10}),
-    "transformer": ("transformer", TINY | {"batch": 20, "watched": 10, "width": 8, "mlp": 0, "dropout": 0.0, "steps": 4}),
+    "content": ("published", TINY | {"batch": 40, "watched": 10, "steps": 10}),
+    "transformer": (
+        "published-transformer",
+        TINY | {"batch": 20, "watched": 10, "width": 8, "mlp": 0, "dropout": 0.0, "steps": 4},
+    ),
     "regression": ("ode-exact", {"positions": 5, "until": 100.0, "init_scale": 0.1}),
-    "mirror": ("ode-mirror", {"positions": 5, "until": 50.0, "init_scale": 0.1}),
+    "mirror": ("published-flow", {"positions": 5, "until": 50.0, "init_scale": 0.1}),
     "regression-transformer": ("regression-transformer", {"steps": 60}),
 }
 FLOWING = ("regression", "mirror", "regression-transformer")

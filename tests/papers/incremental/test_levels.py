@@ -10,8 +10,8 @@ import pytest
 import stagescope as ss
 from stagescope.caches import VARIABLE, cache_folder
 from stagescope.papers.incremental import levels as levels_module
-from stagescope.papers.incremental.figures_numbers import FILE
 from stagescope.papers.incremental.levels import _all_contexts, _levels, fit, true_moments
+from stagescope.papers.incremental.panels import FILE
 from stagescope.papers.published import published
 
 REFERENCE = published("stagescope.papers.incremental")
@@ -19,7 +19,7 @@ REFERENCE = published("stagescope.papers.incremental")
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv(VARIABLE, "")  # not delenv: what is set in a test would stay where there was nothing
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     _levels.cache_clear()
 

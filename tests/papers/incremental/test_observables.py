@@ -187,6 +187,22 @@ def test_observables_equal_plain_loops(kind):
             assert found.alignment[frame, h, i] == pytest.approx(along / np.sqrt(np.sum(features[i] ** 2)), abs=1e-12)
 
 
+def test_learned_shares_of_heads_that_read_tokens():
+    """Column x of a map: the mean over contexts and targets with x at that lag of attention times values, lag by lag."""
+    found = random_curves("content")
+    model, process, tokens = found.law.model, found.law.process, found.contexts[: LIMITS.attended]
+    seen = model.seen(found.at(1), tokens)
+    values = found.params["V"][1][:, :, :5]
+    for i, (group, matrix) in enumerate(zip(process.groups, process.matrices, strict=True)):
+        for h in range(model.heads):
+            share = 0.0
+            for lag, x in product(group, range(5)):
+                places = [(b, t) for b in range(len(tokens)) for t in range(4) if tokens[b, model.context + t - lag] == x]
+                weight = np.mean([seen[b, h, t, model.context + t - lag] for b, t in places])
+                share += weight * values[h, :, x] @ matrix[:, x]
+            assert found.parts[1, h, i] == pytest.approx(share / (len(group) * np.sum(matrix**2)), abs=1e-12)
+
+
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 4))
 def test_matchings_are_the_best_of_all(seed, heads, groups):
     mass = np.random.default_rng(seed).random((1, heads, groups))

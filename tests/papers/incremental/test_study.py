@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.papers.incremental.students import ngram_law
 from stagescope.papers.published import published
+from stagescope.papers.rebuild import rebuilt
 from stagescope.spec import build
 
 
@@ -42,7 +44,7 @@ def test_presets_are_the_settings_of_the_page():
     assert (b.dynamics.lr, b.dynamics.rates, b.dynamics.steps) == (5.0, {"V": 1.0, "a": 1.0}, 2400)
     assert (b.what.process.groups, b.what.model.positions, b.what.model.targets) == (((1,), (2,), (3,)), 8, 1)
     assert (b.what.process.vocab, b.what.process.features.kind, b.what.labels) == (10, "gram-schmidt", "soft")
-    mirror, exact = plan("ode-mirror"), plan("ode-exact")
+    mirror, exact = plan("published-flow"), plan("ode-exact")
     assert (type(mirror.what), type(exact.what)) == (ss.MirrorFlow, ss.RegressionLoss)
     for made in (mirror, exact):
         assert (made.what.model.positions, made.what.model.heads) == (40, 3)
@@ -59,11 +61,11 @@ def test_initial_scores_have_a_draw_of_their_own():
     np.testing.assert_array_equal(same.params["a"], other.params["a"])
     assert same.what.seed != other.what.seed
     np.testing.assert_array_equal(plan(seed=3).params["a"], plan(seed=5, init_seed=3).params["a"])
-    mirror = plan("ode-mirror", init_seed=4)
+    mirror = plan("published-flow", init_seed=4)
     np.testing.assert_array_equal(mirror.params["a"], mirror.what.model.init(4, 1e-6, "weights")["a"])
 
 
-@pytest.mark.parametrize(("preset", "last"), [("ode-mirror", 300.0), ("ode-exact", 2000.0)])
+@pytest.mark.parametrize(("preset", "last"), [("published-flow", 300.0), ("ode-exact", 2000.0)])
 def test_flows_show_three_stages(preset, last):
     found = ss.stages(ss.run_study("incremental", preset, progress=False, until=last))
     assert [stage.name for stage in found] == ["start", "plateau 1", "plateau 2", "plateau 3"]
@@ -79,17 +81,78 @@ def test_features_from_a_file(tmp_path):
 
 def test_students_of_the_paper():
     """The minimal student of figure 1 and the full one, with the sizes of the paper."""
-    minimal = plan("content", seed=2)
+    minimal = plan("published", seed=2)
     assert minimal.what.model == ss.ContentHeads(vocab=50, heads=3, context=6, targets=20)
     assert (minimal.what.sequences, minimal.what.batch, minimal.what.precision) == (9000, 3000, "float32")
     assert (minimal.dynamics.lr, minimal.dynamics.clip, minimal.dynamics.rates) == (0.08, 1.0, {"V": 1.0, "W": 1.0})
     assert 0.9e-9 < np.abs(minimal.params["W"]).max() <= 1e-9
-    xavier = plan("content", init="xavier", init_scale=1e-3).params["W"]
-    assert np.abs(xavier).max() == pytest.approx(0.2, rel=1e-3)
-    whole = plan("transformer", dropout=0.0, places="sinusoidal").what
+    xavier = plan("published-xavier").params
+    assert [np.abs(xavier[name]).max() for name in "WV"] == pytest.approx([0.2, 0.2], rel=2e-3)
+    whole = plan("published-transformer", dropout=0.0, places="sinusoidal").what
     assert whole.model == ss.Transformer(vocab=50, heads=3, context=12, targets=20, dropout=0.0, places="sinusoidal")
     assert (whole.model.width, whole.model.mlp, whole.precision) == (255, 64, "float32")
-    assert plan("transformer-2").what.model.layers == 2
+    assert plan("published-transformer", student="pre-norm").what.model.student == "pre-norm"
+    first = plan("published-transformer", dropout_steps="first-of-pass").what
+    assert [first.draw(step).get("kept") is None for step in range(4)] == [False, True, True, False]
+
+
+def test_experiments_of_the_paper():
+    """What distinguishes the published experiments: numbers of the page of settings."""
+    two = plan("published-two-layers")
+    assert {name: block.shape[0] for name, block in two.params.items()} == dict.fromkeys(("W1", "V1", "W2", "V2"), 3)
+    assert two.params["V1"].shape[1:] == (81, 81)
+    assert (two.what.sequences, two.dynamics.lr, two.what.process.importances[0]) == (27000, 0.04, 10 * 1.8**2)
+    assert set(two.dynamics.rates) == set(two.params)
+    deep = plan("published-transformer-2")
+    assert (deep.what.model.layers, deep.dynamics.lr, deep.what.process.importances[0]) == (2, 0.001, pytest.approx(28.9))
+    far = plan("published-reversed").what.process
+    assert far.groups == (tuple(range(13, 15)), tuple(range(9, 13)), tuple(range(1, 9)))
+    assert far.importances == pytest.approx((84.1, 29.0, 10.0))
+    assert plan("published-weighted").what.process.group_weights(0) == (0.3, 0.7)
+    assert plan("published-overlapping").what.model.heads == 4
+    sgd = plan("published-sgd")
+    assert (type(sgd.dynamics.optimizer).__name__, sgd.dynamics.lr, sgd.what.process.importances[0]) == ("HeavyBall", 0.2, 40.0)
+
+
+def test_learned_ngrams_see_the_nearest_spans():
+    """4-, 8- and 12-grams of spans 4 4 4; of reversed spans 2 4 8 the nearest are 8, then 4 lags."""
+    lags = {
+        ("published-transformer", 1): 4,
+        ("published-transformer", 2): 8,
+        ("published-reversed", 1): 8,
+        ("published-reversed", 2): 12,
+        ("published-overlapping", 2): 6,
+    }
+    for (preset, spans), context in lags.items():
+        loss = plan(preset, ngram=spans, clip=None, sequences=40, batch=20, watched=10).what
+        assert (loss.model.context, loss.model.targets, loss.drawn) == (context, 1, 20)
+        assert loss.all.tokens.shape == (context + 1, 800)
+    student = plan("published-xavier", sequences=40, batch=20, watched=10).what
+    loss = plan("published-xavier", ngram=1, sequences=40, batch=20, watched=10).what
+    tokens = student.all.by_sequence
+    windows = loss.all.by_sequence.reshape(40, 20, 3)
+    np.testing.assert_array_equal(windows[:, :, -1], tokens[:, 6:])
+    np.testing.assert_array_equal(windows[:, 0, :2], tokens[:, 4:6])
+    np.testing.assert_array_equal(loss.minibatch(3).by_sequence[::20, -1], student.minibatch(3).by_sequence[:, 6])
+    run = ss.run_study(
+        "incremental",
+        "published-xavier",
+        ngram=1,
+        clip=None,
+        vocab=6,
+        sequences=40,
+        batch=20,
+        watched=10,
+        steps=30,
+        progress=False,
+    )
+    assert run.series["loss"][-1] < run.series["loss"][0]
+    loss = rebuilt(run.spec["field"])
+    law = ngram_law(loss, run.at(-1), loss.process.sample(np.random.default_rng(0), 5, 20))
+    assert law.shape == (5, 20, 6)
+    np.testing.assert_allclose(law.sum(axis=2), 1)
+    with pytest.raises(ss.InputError, match="no claims are written for runs of 'incremental/ContentNgram'"):
+        ss.check(run)
 
 
 def test_features_listed_from_the_farthest(tmp_path):
@@ -105,6 +168,11 @@ def test_features_listed_from_the_farthest(tmp_path):
     ("options", "words"),
     [
         ({"layers": 2}, "belongs to --model transformer"),
+        ({"model": "content", "layers": 2}, "give --init xavier"),
+        ({"student": "pre-norm"}, "belongs to --model transformer"),
+        ({"ngram": 1}, "belongs to --model content or transformer"),
+        ({"model": "content", "ngram": 4}, "there are 3 spans"),
+        ({"model": "content", "ngram": 1, "labels": "soft"}, "the tokens drawn"),
         ({"model": "mirror", "precision": "float32"}, "the regression models are float64"),
         ({"init": "xavier"}, "belongs to --model content"),
         ({"model": "content", "init": "xavier", "init_scale": 0.1}, "the scale is that of --init xavier"),

@@ -77,9 +77,16 @@ def test_a_replay_that_keeps_entries_only_is_the_replay_that_keeps_all(options):
     kept = ss.reading(run).curves
     assert len(kept.time) > run.frames
     whole = ss.class_attention(replay(run, Every() if "length" in options else natural_grid(run)))
-    for name in ("time", "c", "z", "dz", "farthest", "fastest"):
-        np.testing.assert_array_equal(getattr(kept, name), getattr(whole, name))
-    np.testing.assert_array_equal(kept.readout.pulls, whole.readout.pulls)
+    for name in (
+        "time",
+        "c",
+        "z",
+        "dz",
+        "farthest",
+        "fastest",
+    ):  # the reading takes the very steps of the run, this replay others
+        np.testing.assert_allclose(getattr(kept, name), getattr(whole, name), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(kept.readout.pulls, whole.readout.pulls, rtol=1e-7, atol=1e-12)
 
 
 def test_many_classes_take_the_memory_of_their_tokens():

@@ -1,5 +1,6 @@
 """What the claims of focus and dilution need: a run's curves, its saddle visits, and companion runs."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -115,7 +116,9 @@ class Evidence(BaseEvidence):
     def start_size(self) -> float:
         """The largest singular value of W0 and W1 at the start, relative to the one that they have on the plateau (1,0)."""
         plateau = plateau_amplitude(self.pi)
-        return max(float(np.linalg.norm(self.start[name], 2)) for name in ("W0", "W1")) / max(plateau, np.finfo(float).tiny)
+        if np.ptp(self.pi) <= LIMITS.equal:
+            return math.inf  # of a uniform law there is no plateau (1,0)
+        return max(float(np.linalg.norm(self.start[name], 2)) for name in ("W0", "W1")) / plateau
 
     @cached_property
     def start_score(self) -> float:
@@ -127,8 +130,9 @@ class Evidence(BaseEvidence):
     def small(self) -> tuple[Condition, ...]:
         """Of a small start, whatever moves it: near enough to the origin that its linear law holds, and attention flat."""
         size, score, most = self.start_size, self.start_score, LIMITS.linear
+        if size == math.inf:
+            return ((False, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),)
         return (
-            (np.ptp(self.pi) > LIMITS.equal, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
             (size <= most, f"embeddings start at {size:.2g} of their size on the plateau, above {most:g}"),
             (score <= most, f"attention scores start at {score:.2g} on the plateau, above {most:g}"),
         )

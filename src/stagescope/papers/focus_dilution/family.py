@@ -197,8 +197,13 @@ def condensation_rate(pi: np.ndarray) -> float:
 
 def condensation_directions(pi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Left (W0) and right (W1) directions of the mode that grows at the origin [FD:origin]."""
-    excess = pi - 1 / len(pi)
-    return pi / np.linalg.norm(pi), excess / np.linalg.norm(excess)
+    return _unit(pi), _unit(pi - 1 / len(pi))
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    """A vector of length 1 in the same direction; zero has none and stays."""
+    length = np.linalg.norm(vector)
+    return vector / length if length else vector
 
 
 def attention_rate(pi: np.ndarray, transition: np.ndarray, scale: float) -> float:
@@ -224,8 +229,7 @@ def approach_matrix(pi: np.ndarray) -> np.ndarray:
     sigma' = n^2 beta.(pi - softmax), beta' = sigma (pi - softmax), and softmax - pi = Var(pi) z. At sigma = n a and |beta| = a
     that is K = n^2 a^2 (I + u u^T) Var(pi) with u = lc/|lc|: no rate of J_out is above 0.
     """
-    u = np.log(pi) - np.mean(np.log(pi))
-    u /= np.linalg.norm(u)
+    u = _unit(np.log(pi) - np.mean(np.log(pi)))
     size = float(np.sum(pi**2)) * plateau_amplitude(pi) ** 2
     return size * (np.eye(len(pi)) + np.outer(u, u)) @ (np.diag(pi) - np.outer(pi, pi))
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.dynamics import SolveFailed
+from stagescope.dynamics.evolve import evolve, frames
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Uniform
 from stagescope.errors import StagescopeError
@@ -25,7 +26,7 @@ from stagescope.papers.focus_dilution.stages import EXACT, Draws, Stay, detect, 
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, forked, last_motion
 from stagescope.papers.study import final_loss
-from stagescope.params import Params
+from stagescope.params import Layout, Params
 from stagescope.readings.replay import Replay, read_refined
 from stagescope.runs.run import Run
 
@@ -87,7 +88,8 @@ def _pieces(position: np.ndarray, curves: TokenCurves, timed: bool = True) -> np
         return np.ones(len(length), int)
     if not timed:
         pieces = np.maximum(1.0, length / (REFINEMENT.longest * last))
-        return np.ceil(pieces * min(1.0, most / float(pieces.sum())) - 1e-9).astype(int)
+        few = np.max(pieces, initial=1) <= REFINEMENT.pieces
+        return np.ones(len(length), int) if few else np.ceil(pieces * min(1.0, most / float(pieces.sum())) - 1e-9).astype(int)
     short = np.clip(REFINEMENT.next * position[1:], REFINEMENT.shortest * last, REFINEMENT.longest * last)
     noisy = getattr(curves.law, "batch", None) is not None
     pieces = np.maximum(1.0, length / short if noisy else np.maximum(curves.moves(), length / short))
@@ -174,9 +176,17 @@ class FocusDilutionReading(Reading):
         drawn = TokenSampled(model=law.model, process=law.process, seed=seed + SAMPLES.count, **size)  # never that of the run
         head = HeadModel(law=drawn, columns=min(SAMPLES.columns, law.model.shapes["WQ"][1]))
         start = head.start(run.at(0), normalised(self.dynamics))
-        made = evolve(head, start, self.dynamics, record=Uniform(frames=1000), progress=False)
-        curves = TokenCurves(made.time, {name: made.params[name] for name in made.params}, cast(TokenLoss, head))
-        return dict(detect(curves, tolerance=0.0, clock=run.clock, status=made.status, sign=self.sign).events)
+        layout, status = Layout.of(start), "finished"
+        times: list[float] = []
+        vectors: list[np.ndarray] = []
+        try:
+            for clock, vector in frames(head, start, self.dynamics, record=Uniform(frames=1000)):  # without loss and speed
+                times.append(clock[run.clock])
+                vectors.append(vector)
+        except SolveFailed as failure:
+            status = failure.status
+        curves = TokenCurves(np.array(times), layout.unpack(np.array(vectors)), cast(TokenLoss, head))
+        return dict(detect(curves, tolerance=0.0, clock=run.clock, status=status, sign=self.sign).events)
 
     def on_other_pairs(self, seed: int) -> dict[str, float | None]:
         """Events of the same start on another draw of as many pairs: a flow, or the same motion where that is a fork

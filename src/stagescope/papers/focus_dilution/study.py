@@ -15,6 +15,7 @@ from stagescope.papers.focus_dilution.tags import REFERENCE, TAGS
 from stagescope.papers.focus_dilution.text import study as text_study
 from stagescope.papers.paper import Cost, Kind, Paper
 from stagescope.papers.playable import Playable, Slider
+from stagescope.papers.reproductions import reproduction
 from stagescope.papers.study import Boundary, NamedSweep, Study
 
 
@@ -179,7 +180,8 @@ STUDY = Study(
         Kind(fields=(*FORMS["finite"], *FORMS["sampled"]), **_READING, cost=Cost(slow_claims=True)),
     ),
     tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
-    figures=lambda: parts.FIGURES,
+    figures=lambda: reproduction("focus_dilution").FIGURES | text_study.parts.FIGURES,
+    distances=lambda progress, quick: reproduction("focus_dilution").distances(progress, quick),
     ledger=("ref", "flow-skewed", "near-symmetric", "zipf", "delta", "stall"),
     numbers=lambda run: parts.run_numbers(run),
     sweeps={

@@ -1,13 +1,13 @@
 """A focus-dilution run on a page: attention between token types, its focus and dilution, what opens, and all of it in words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import Stage
+from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
@@ -180,10 +180,10 @@ GLOSSARY = {
     "up#": "Event: this query gives the most frequent token half of what it can gain: its focus is total.",
     "return#": "Event: after its focus, the row of this query is back at the frequency of the token.",
     "self#": "Event: this token gives itself more than half of its attention.",
-    "on#up#": "Event: the query focuses totally on the first token: half of what it can gain.",
-    "on#focus#": "Event: the query gives the first token most of its attention.",
-    "on#dilution#": "Event: the query has lost half of what it gained on the first token.",
-    "on#return#": "Event: the query gives the first token no more than its frequency again.",
+    "on#up#": "Event: on a token (first number) this query (second) focuses totally: it has half of what it can gain.",
+    "on#focus#": "Event: this token (first number) gets most from this query (second).",
+    "on#dilution#": "Event: this token (first number) has lost half of what this query (second) gave it more than by frequency.",
+    "on#return#": "Event: this token (first number) gets no more than its frequency from this query (second) again.",
     "total focus": "Queries give one token nearly all of their attention, until they look elsewhere.",
     "dilution#": "Event: the row of this query has lost half of what it gained.",
     "refocus#": "Event: after E2 the row of this query has its largest attention there again: the end of its stage refocus.",
@@ -214,7 +214,12 @@ def explain_run(reading: FocusDilutionReading) -> Explained:
     matrix = np.asarray(law.process.transition)
     table = SmallTable("Transition matrix P: from row to column", tokens, tokens, matrix) if len(tokens) <= 12 else None
     frequent = int(np.argmax(law.process.stationary))
-    said = captions(reading.told_stages, lambda stage: _said(stage, frequent), lambda *beside: _pause(reading, *beside))
+    stages, clock = reading.told_stages, reading.run.clock
+
+    def words(stage: Stage) -> str:
+        return " ".join([_said(stage, frequent, clock), *_total_focuses(stages, stage, clock)])
+
+    said = captions(stages, words, lambda *beside: _pause(reading, *beside))
     return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, said, GLOSSARY, "focus")
 
 
@@ -233,12 +238,12 @@ def _sentence(law: Any) -> str:
     return f"{layer} learns to predict the next token of a Markov chain on {chain.vocab} tokens, {repeat}. It sees {contexts}."
 
 
-def _said(stage: Stage, frequent: int) -> str:
+def _said(stage: Stage, frequent: int, clock: str) -> str:
     name, facts = stage.name, stage.facts
     if name == "condensation" and facts.get("E1") is None:
         return "Embeddings and outputs are still too small to matter; no embedding direction has opened."
     if name == "condensation":
-        lined = f"All embeddings line up along one direction, which is open at t = {facts['E1']:.4g} (E1)."
+        lined = f"All embeddings line up along one direction, which is open at {clock} = {facts['E1']:.4g} (E1)."
         return f"{lined} The model learns how frequent tokens are. Every query still looks at tokens by their frequency."
     if name in ("focus", "defocus") and facts.get("gains"):
         turn = "Attention turns to" if name == "focus" else "Attention turns away from"
@@ -246,14 +251,13 @@ def _said(stage: Stage, frequent: int) -> str:
         return f"{turn} token {frequent}, the most frequent one: in this direction attention grows fastest. At the peak: {rows}."
     if name == "dilution" and facts.get("norm_dips"):
         dips = [float(dip) for dip in facts["norm_dips"].values()]
-        near = f"their embeddings pass near zero (down to {100 * min(dips):.2g} % of their length)"
-        why = f"{near}, where a query asks for nothing and attention is by frequency alone"
+        share = f"{100 * min(dips):.2g} % of their length"
+        why = f"their embeddings shrink to {share} and their queries turn away"
+        if min(dips) < LIMITS.level:
+            near = f"their embeddings pass near zero (down to {share})"
+            why = f"{near}, where a query asks for nothing and attention is by frequency alone"
         many = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
         return f"Rare tokens lose their attention on token {frequent} again: {why}. {many}."
-    if name == "total focus":
-        rows = listed([f"query {row} {height:.3f}" for row, height in facts["height"].items()])
-        over = "and has not let go of it yet" if stage.stop is None else f"until {stage.stop:.4g}"
-        return f"Nearly all attention goes to token {facts['token']}, {over}. At the most: {rows}."
     if name == "lifting" or name.startswith("cycle"):
         order = {2: "second", 3: "third"}.get(facts["direction"], f"{facts['direction']}th")
         labels = ""
@@ -262,6 +266,19 @@ def _said(stage: Stage, frequent: int) -> str:
         opens = f"A {order} embedding direction opens{labels}"
         return f"{opens}: tokens become different from each other, and their queries focus and dilute once more."
     return plain(stage)
+
+
+def _total_focuses(stages: Stages, stage: Stage, clock: str) -> Iterator[str]:
+    """A sentence for each cycle on a token that begins in this stage of the run: after it began, and before the next one does."""
+    later = min((other.start for other in stages if not other.track and other.start > stage.start), default=np.inf)
+    for cycle in stages:
+        if cycle.name != "total focus" or not stage.start <= cycle.start < later:
+            continue
+        heights = cycle.facts["height"]
+        rows = listed([f"query {row} ({height:.3f} at the most)" for row, height in heights.items()])
+        until = "and has not let go of it" if cycle.stop is None else f"until {clock} = {cycle.stop:.4g}"
+        gives = "gives" if len(heights) == 1 else "give"
+        yield f"From {clock} = {cycle.start:.4g} on {rows} {gives} token {cycle.facts['token']} nearly all attention, {until}."
 
 
 def _pause(reading: FocusDilutionReading, before: Stage, after: Stage | None) -> str:

@@ -1,5 +1,4 @@
 from .claims import CLAIMS as CLAIMS
-from .figures import FIGURES as FIGURES
 from .reading import RegressionReading as RegressionReading
 from .reading import StudentReading as StudentReading
 from .reading import explain_run as explain_run

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, not_applicable, regime_of, undecided
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
-from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, flows
+from stagescope.papers.incremental.claims_escape import claim, flows
 from stagescope.papers.incremental.companion_options import many_positions, small_logits
-from stagescope.papers.incremental.evidence import Curve, Evidence
+from stagescope.papers.incremental.evidence import Curve, Evidence, not_averaged
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
 
@@ -47,17 +46,18 @@ def parts(evidence: Evidence) -> Regime:
 SHARE = "of the step"
 
 
+@claim("ISA:plateaus", on_the_ladder)
 def _plateaus(evidence: Evidence) -> Comparison:
     """P1: where each plateau would end, less its level l_j, in shares of the step l_{j-1} - l_j; the worst of them.
 
     Above its level a run may still be falling, which its error counts. Below it by more than the error of the level it is no
     member of the class.
     """
-    found = evidence.rests
-    if not found:
+    rests = evidence.rests
+    if not rests:
         return undecided(evidence.no_rest(), 0.0, evidence.tolerance, SHARE)
     rows, shown = [], []
-    for plateau in found:
+    for plateau in rests:
         gap, error = evidence.gap(plateau)
         limit = evidence.allowed(gap, plateau.j)
         rows.append((agreement(0.0, gap, limit, "", measured_error=error, unit=SHARE).holds, abs(gap) / limit, gap, limit, error))
@@ -77,6 +77,13 @@ def _unseen(evidence: Evidence) -> str:
     return f"; not compared: plateau {', '.join(missing)}" if missing else ""
 
 
+def _ordered(evidence: Evidence) -> Regime:
+    if evidence.task.reachable < 2:
+        return not_applicable("there is one head or one group: only one feature can be learned")
+    return parts(evidence)
+
+
+@claim("ISA:order", _ordered)
 def _order(evidence: Evidence) -> Comparison:
     """P1: features are half-way to their learned share in the order of importance.
 
@@ -110,11 +117,11 @@ def _acquired(evidence: Evidence, share: np.ndarray) -> Event:
     time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= LIMITS.most else np.inf
     if evidence.heads.smooth:
         return crossing(time, share, level, rising=True)
-    found = crossing(time, share, level, rising=True, error=TWO_SIDED * flutter(time, share))
-    if found.time is None or found.low is None or found.high is None or getattr(evidence.law, "batch", None) is None:
-        return found
-    half = delay(time, share, level, found.time)  # batches move the share as a random walk
-    return replace(found, low=max(0.0, min(found.low, found.time - half)), high=max(found.high, found.time + half))
+    crossed = crossing(time, share, level, rising=True, error=TWO_SIDED * flutter(time, share))
+    if crossed.time is None or crossed.low is None or crossed.high is None or getattr(evidence.law, "batch", None) is None:
+        return crossed
+    half = delay(time, share, level, crossed.time)  # batches move the share as a random walk
+    return replace(crossed, low=max(0.0, min(crossed.low, crossed.time - half)), high=max(crossed.high, crossed.time + half))
 
 
 def _predicts(evidence: Evidence) -> Regime:
@@ -123,12 +130,13 @@ def _predicts(evidence: Evidence) -> Regime:
     return on_the_ladder(evidence)
 
 
+@claim("ISA:nearest", _predicts)
 def _nearest(evidence: Evidence) -> Comparison:
     """P1: on plateau j the class nearest by KL(F_j || model) is j."""
-    found, wanted = evidence.rests, "class = stage"
-    if not found:
+    rests, wanted = evidence.rests, "class = stage"
+    if not rests:
         return undecided(evidence.no_rest(), wanted, "exact")
-    frames = {p.j: evidence.frame(p.t) for p in found}
+    frames = {p.j: evidence.frame(p.t) for p in rests}
     classes = {j: evidence.heads.nearest(frame) for j, frame in frames.items()}
     if None in classes.values():
         return undecided("divergences from the classes are not known for this model", wanted, "exact")
@@ -139,12 +147,7 @@ def _nearest(evidence: Evidence) -> Comparison:
     return Comparison(wanted, shown, "exact", holds, shown + _unseen(evidence))
 
 
-def _ordered(evidence: Evidence) -> Regime:
-    if evidence.task.reachable < 2:
-        return not_applicable("there is one head or one group: only one feature can be learned")
-    return parts(evidence)
-
-
+@claim("ISA:head-limit", parts)
 def _reachable(evidence: Evidence) -> Comparison:
     """P3: H heads end on plateau min(H, k)."""
     last, limit = evidence.task.reachable, evidence.tolerance
@@ -165,6 +168,7 @@ def _reachable(evidence: Evidence) -> Comparison:
 ATTENTION = "of the attention, above that on any other group"
 
 
+@claim("ISA:competition", several_heads)
 def _competition(evidence: Evidence) -> Comparison:
     """P2: on plateau 1 every head attends more to the most important group than to any other, wherever inside it.
 
@@ -197,6 +201,7 @@ def _splitting(evidence: Evidence) -> Regime:
     )
 
 
+@claim("ISA:cooperation", _splitting)
 def _cooperation(evidence: Evidence) -> Comparison:
     """P2: heads part after t_1 and before plateau 2; on the last plateau each of the first min(H, k) groups has its own head."""
     last, unit = evidence.task.reachable, "groups"
@@ -228,6 +233,7 @@ def _equal_ladder(evidence: Evidence) -> Regime:
     return on_the_ladder(evidence)
 
 
+@claim("ISA:stays", _equal_ladder)
 def _stays(evidence: Evidence) -> Comparison:
     """P3: equal heads never leave plateau 1."""
     first, limit, end = evidence.times[0], evidence.tolerance, evidence.end
@@ -266,7 +272,7 @@ def _many_positions(evidence: Evidence) -> Regime:
     """The closed form is a limit of many positions; what it leaves out is its error."""
     base, forms = flows(evidence), evidence.task.forms
     if forms is None:
-        return Regime(False, base.sentence)
+        return Regime(False, not_averaged(evidence.run))
     if not base.holds:
         return base
     left = forms.first_error / forms.first_time
@@ -276,6 +282,7 @@ def _many_positions(evidence: Evidence) -> Regime:
     return Regime(True, f"{base.sentence}, {sentence}")
 
 
+@claim("ISA:first", _many_positions, elsewhere=many_positions)
 def _first(evidence: Evidence) -> Comparison:
     """P6: t_1 against its closed form."""
     forms, event, limit = evidence.task.forms, evidence.heads.crossings[0], LIMITS.fair
@@ -288,10 +295,11 @@ def _first(evidence: Evidence) -> Comparison:
 
 def _clocked(evidence: Evidence) -> Regime:
     if evidence.clock is None:
-        return Regime(False, "this run is not the one whose average is the regression flow: single lags, one target, gradients")
+        return Regime(False, not_averaged(evidence.run))
     return evidence.clock.regime
 
 
+@claim("ISA:clock", _clocked, elsewhere=small_logits)
 def _clock(evidence: Evidence) -> Comparison:
     """t_j of the model over those of the flow; a transition that only one of them has bounds the ratio.
 
@@ -337,71 +345,5 @@ def _clock(evidence: Evidence) -> Comparison:
     return Comparison(1.0, worst, limit, holds, reason, predicted_error=wide, measured_error=error, unit=OF_FLOW)
 
 
-HEAD_CLAIMS = (
-    claim(
-        "ISA:plateaus",
-        "Each plateau is the best loss of its class",
-        on_the_ladder,
-        _plateaus,
-        "t1",
-        "end",
-        kind="prediction",
-        group="ISA:levels",
-        rules=2,
-    ),
-    claim("ISA:order", "Features are acquired in the order of their importance", _ordered, _order, "t*", kind="pattern", rules=3),
-    claim(
-        "ISA:nearest",
-        "On plateau j the model predicts as class j",
-        _predicts,
-        _nearest,
-        "plateau *",
-        kind="pattern",
-        group="ISA:levels",
-        rules=2,
-    ),
-    claim("ISA:head-limit", "H heads end on plateau min(H, k)", parts, _reachable, "end", kind="prediction", rules=2),
-    claim(
-        "ISA:competition",
-        "On plateau 1 all heads attend to the most important group",
-        several_heads,
-        _competition,
-        "plateau 1",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:cooperation",
-        "Heads then part after t_1, before plateau 2, and divide the groups",
-        _splitting,
-        _cooperation,
-        "t1",
-        "t2",
-        kind="pattern",
-        rules=2,
-    ),
-    claim("ISA:stays", "Equal heads never leave plateau 1", _equal_ladder, _stays, "t1", "end", kind="prediction", rules=2),
-    *ESCAPE_CLAIMS,
-    claim(
-        "ISA:first",
-        "t_1 is that of the closed form",
-        _many_positions,
-        _first,
-        "t1",
-        kind="prediction",
-        rules=2,
-        elsewhere=many_positions,
-    ),
-    claim(
-        "ISA:clock",
-        "The regression flow from the same logits gives the times of the model",
-        _clocked,
-        _clock,
-        "t*",
-        kind="prediction",
-        rules=2,
-        elsewhere=small_logits,
-        cost="a flow, twice as long as the run",
-    ),
-)
+HEAD_CLAIMS = claim.claims
 CLAIMS = (*HEAD_CLAIMS, *STOPPING_CLAIMS)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Condition, Regime, agreement, narrowed, not_applicable, regime_of, undecided
 from stagescope.landscape.spectrum import spectrum
 from stagescope.papers.incremental.companion_options import long_plateau
@@ -12,6 +12,10 @@ from stagescope.papers.incremental.evidence import Evidence
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.regression import noises, wkb_times
 from stagescope.papers.incremental.regression_paths import has_room, head_deviations, parting_times
+from stagescope.papers.incremental.study import WORDS
+
+claim = ClaimTable(WORDS.claims)
+
 
 PER_TIME = "1/t"
 SIMPSON = np.array([1, 4, 1]) / 6
@@ -112,51 +116,52 @@ def rise(evidence: Evidence) -> Rise | None:
     return Rise(first, last, float(np.log(grown) / (clock[last] - clock[first])))
 
 
+@claim("ISA:parting", _moving)
 def _parting(evidence: Evidence) -> Comparison:
     """The spectrum at equal heads has H - 1 equal fastest modes, and the heads of the run part at their rate."""
-    found = rise(evidence)
-    if evidence.reached == 0 or found is None:
+    last_rise = rise(evidence)
+    if evidence.reached == 0 or last_rise is None:
         noise = f"the difference of heads does not grow {LIMITS.growth:g}-fold on plateau 1 while it is small: no growth fit"
         why = "heads start exactly equal" if evidence.identical else noise
         return undecided("t_1 was not reached" if evidence.reached == 0 else why, "-", LIMITS.broad)
-    times, equal = found.thirds(evidence.time), evidence.companion("equal_heads", None)
+    times, equal = last_rise.thirds(evidence.time), evidence.companion("equal_heads", None)
     heads = evidence.task.heads  # the H fastest rates of the spectrum at equal heads
     spectra = [spectrum(evidence.law, equal.at(when), heads, evidence.rates).rates for when in times]
     rates = np.array([np.real(each)[:heads] for each in spectra])
     predicted, parting = float(SIMPSON @ rates[:, 0]), heads - 1
-    split, off = float(np.max(1 - rates[:, parting - 1] / rates[:, 0])), found.rate / predicted
+    split, off = float(np.max(1 - rates[:, parting - 1] / rates[:, 0])), last_rise.rate / predicted
     words = f"{parting} equal fastest rates (to {split:.0e})" if parting > 1 else "the fastest rate"
-    reason = f"heads part at rate {found.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}; at equal heads {words}"
+    reason = f"heads part at rate {last_rise.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}; at equal heads {words}"
     reason += f", mean {predicted:.4g}: measured/predicted {off:.3f}"
     limit = LIMITS.broad * predicted
     if split > LIMITS.exact:
-        return Comparison(predicted, found.rate, limit, False, f"{reason}; they are not equal", unit=PER_TIME)
+        return Comparison(predicted, last_rise.rate, limit, False, f"{reason}; they are not equal", unit=PER_TIME)
     # the mean by the middle rate alone differs from Simpson's by the curvature of the rate, a bound of its error
     error = abs(predicted - float(rates[1, 0]))
-    return agreement(predicted, found.rate, limit, reason, predicted_error=error, unit=PER_TIME)
+    return agreement(predicted, last_rise.rate, limit, reason, predicted_error=error, unit=PER_TIME)
 
 
+@claim("ISA:escape", _rising)
 def _form(evidence: Evidence) -> Comparison:
     """P4: heads part at the rate of the closed form, from the mean attention of the run while they part.
 
     The form is of leading order in the attention off the first position: its share there is the relative error of the form.
     """
-    forms, found = evidence.task.forms, rise(evidence)
-    if forms is None or evidence.reached == 0 or found is None:
+    forms, last_rise = evidence.task.forms, rise(evidence)
+    if forms is None or evidence.reached == 0 or last_rise is None:
         why = "t_1 was not reached" if evidence.reached == 0 else f"heads do not part {LIMITS.growth:g}-fold on plateau 1"
         return undecided(why, "-", LIMITS.broad, PER_TIME)
-    model, times = evidence.law.model, found.thirds(evidence.time)
+    model, times = evidence.law.model, last_rise.thirds(evidence.time)
     frames = [evidence.frame(when) for when in times]
     attention = model.attention({name: evidence.run.params[name][frames] for name in evidence.run.params}).mean(axis=1)
     rates, left = forms.fastest(attention[:, model.at]), 1 - attention[:, model.at[0]]
     predicted, off = float(SIMPSON @ rates), float(SIMPSON @ left)
-    reason = f"heads part at rate {found.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}, by the form {predicted:.4g} with"
-    reason += f" {off:.1%} of the attention off the first position: measured/predicted {found.rate / predicted:.3f}"
+    reason = (
+        f"heads part at rate {last_rise.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}, by the form {predicted:.4g} with"
+    )
+    reason += f" {off:.1%} of the attention off the first position: measured/predicted {last_rise.rate / predicted:.3f}"
     limit, error = LIMITS.broad * predicted, off * predicted
-    return agreement(predicted, found.rate, limit, reason, predicted_error=error, unit=PER_TIME)
-
-
-COST = "2 flows at other noises, of up to 200 t_2, and one of equal heads"
+    return agreement(predicted, last_rise.rate, limit, reason, predicted_error=error, unit=PER_TIME)
 
 
 @dataclass(frozen=True)
@@ -176,10 +181,10 @@ def escapes(evidence: Evidence) -> Escapes | None:
         return None
     sigmas = noises(evidence.sigma)
     until = float((2 * forms.escape_slope * np.log(1 / sigmas.min()) + np.sqrt(20 * forms.first_time)) ** 2)
-    found = [evidence.times[1], *(evidence.companion("scaled", float(sigma), until).times[1] for sigma in sigmas[1:])]
-    if None in found:
+    times = [evidence.times[1], *(evidence.companion("scaled", float(sigma), until).times[1] for sigma in sigmas[1:])]
+    if None in times:
         return None
-    when, same = np.array([float(t) for t in found if t is not None]), evidence.companion("equal_heads", until)
+    when, same = np.array([float(t) for t in times if t is not None]), evidence.companion("equal_heads", until)
     if when[0] > same.time[-1]:
         return None
     mass = evidence.law.model.attention(same.params)[:, 0, evidence.law.model.at]
@@ -203,31 +208,38 @@ def _no_escape(evidence: Evidence) -> str:
     return "t_2 was not reached" if evidence.reached < 2 else "a companion flow does not leave plateau 1 at its noise"
 
 
+@claim("ISA:escape-law", _limit, elsewhere=long_plateau)
 def _slope(evidence: Evidence) -> Comparison:
     """P4: sqrt(t_2) against ln(1/sigma), of the run and companion flows."""
-    forms, found = evidence.task.forms, escapes(evidence)
-    if forms is None or found is None:
+    forms, measured_escapes = evidence.task.forms, escapes(evidence)
+    if forms is None or measured_escapes is None:
         return undecided(_no_escape(evidence), "-", LIMITS.fair, "sqrt(t)")
-    off = found.slope / forms.escape_slope
-    shown, sizes = ", ".join(f"{when:.4g}" for when in found.when), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
+    off = measured_escapes.slope / forms.escape_slope
+    shown, sizes = (
+        ", ".join(f"{when:.4g}" for when in measured_escapes.when),
+        ", ".join(f"{sigma:.2g}" for sigma in measured_escapes.sigmas),
+    )
     reason = f"t_2 = {shown} at noise {sizes} on the logits, the run's first: slope measured/predicted {off:.3f}"
     limit, error = LIMITS.fair * forms.escape_slope, forms.limit_error(evidence.sigma) * forms.escape_slope
-    span = float(np.ptp(np.log(found.sigmas)))
-    own = LIMITS.resolved / 2 * float(np.sqrt(found.when.max())) / span
-    return agreement(forms.escape_slope, found.slope, limit, reason, predicted_error=error, measured_error=own, unit="sqrt(t)")
+    span = float(np.ptp(np.log(measured_escapes.sigmas)))
+    own = LIMITS.resolved / 2 * float(np.sqrt(measured_escapes.when.max())) / span
+    return agreement(
+        forms.escape_slope, measured_escapes.slope, limit, reason, predicted_error=error, measured_error=own, unit="sqrt(t)"
+    )
 
 
+@claim("ISA:wkb", leaving)
 def _wkb(evidence: Evidence) -> Comparison:
     """P5: t_2 at two other noises, calibrated at the run's own."""
-    found = escapes(evidence)
-    if found is None:
+    measured_escapes = escapes(evidence)
+    if measured_escapes is None:
         return undecided(_no_escape(evidence), 1.0, LIMITS.fair, "t_2")
-    ratios = (found.predicted / found.when)[1:]
+    ratios = (measured_escapes.predicted / measured_escapes.when)[1:]
     if not np.isfinite(ratios).all():
         return undecided("the companion run of equal heads ends before the escape", 1.0, LIMITS.fair, "t_2")
     worst = float(ratios[np.argmax(np.abs(ratios - 1))])
     shown = " and ".join(f"{ratio:.3f}" for ratio in ratios)
-    first, *others = (f"{sigma:.2g}" for sigma in found.sigmas)
+    first, *others = (f"{sigma:.2g}" for sigma in measured_escapes.sigmas)
     reason = f"t_2 predicted/measured {shown} at noise {' and '.join(others)} on the logits, calibrated by the run at {first}"
     return agreement(1.0, worst, LIMITS.fair, reason, measured_error=LIMITS.resolved, unit="t_2")
 
@@ -241,78 +253,24 @@ def _room(evidence: Evidence) -> Regime:
     return base if has_room(size) else Regime(False, f"heads differ by {size:.2g} at the start: no room to grow")
 
 
+@claim("ISA:t2", _room)
 def _one_path(evidence: Evidence) -> Comparison:
     """t_2 at the run's noise and at two others, all from one path of equal heads that start from uniform attention."""
-    found = escapes(evidence)
-    if found is None:
+    measured_escapes = escapes(evidence)
+    if measured_escapes is None:
         return undecided(_no_escape(evidence), 1.0, LIMITS.exact, "t_2")
     _, apart, size = head_deviations(evidence.run.at(0))
-    sizes = size + np.log(found.sigmas / found.sigmas[0])
-    predicted = parting_times(evidence.law, apart, sizes, 10 * float(found.when.max()))
+    sizes = size + np.log(measured_escapes.sigmas / measured_escapes.sigmas[0])
+    predicted = parting_times(evidence.law, apart, sizes, 10 * float(measured_escapes.when.max()))
     if any(each.t is None for each in predicted):
         return undecided("heads do not part on the path of equal heads", 1.0, LIMITS.exact, "t_2")
-    ratios = np.array([float(each.t or np.nan) for each in predicted]) / found.when
+    ratios = np.array([float(each.t or np.nan) for each in predicted]) / measured_escapes.when
     worst = int(np.argmax(np.abs(ratios - 1)))
-    error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(found.when[worst])
-    shown, noise = ", ".join(f"{ratio:.4f}" for ratio in ratios), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
+    error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(measured_escapes.when[worst])
+    shown, noise = ", ".join(f"{ratio:.4f}" for ratio in ratios), ", ".join(f"{sigma:.2g}" for sigma in measured_escapes.sigmas)
     reason = f"t_2 predicted/measured {shown} at noise {noise} on the logits, from one path of equal heads; no run is used"
     own = LIMITS.resolved
     return agreement(1.0, float(ratios[worst]), LIMITS.exact, reason, predicted_error=error, measured_error=own, unit="t_2")
 
 
-ESCAPE_CLAIMS = (
-    claim(
-        "ISA:parting",
-        "On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape",
-        _moving,
-        _parting,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=2,
-        cost="a run of equal heads, as long as this one",
-    ),
-    claim(
-        "ISA:escape",
-        "On plateau 1 heads part at the rate of the closed form",
-        _rising,
-        _form,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=3,
-    ),
-    claim(
-        "ISA:escape-law",
-        "The escape law: sqrt(t_2) is linear in ln(1/sigma), with the slope of the closed form",
-        _limit,
-        _slope,
-        "t2",
-        kind="prediction",
-        group="ISA:escape-law",
-        rules=3,
-        elsewhere=long_plateau,
-        cost=COST,
-    ),
-    claim(
-        "ISA:wkb",
-        "WKB calibrated at the noise of the run predicts t_2 at other ones",
-        leaving,
-        _wkb,
-        "t2",
-        kind="prediction",
-        group="ISA:escape-law",
-        rules=3,
-        cost=COST,
-    ),
-    claim(
-        "ISA:t2",
-        "One path of equal heads predicts t_2 at every initial noise, without a run",
-        _room,
-        _one_path,
-        "t2",
-        kind="prediction",
-        group="ISA:escape-law",
-        cost=COST,
-    ),
-)
+ESCAPE_CLAIMS = claim.claims

@@ -154,18 +154,18 @@ class Evidence(BaseEvidence):
 
         One that was left must have been a plateau: the loss fell more slowly there than before and after.
         """
-        found = self.plateaus[j - 1]
-        if found is None or found.between is False:
+        plateau = self.plateaus[j - 1]
+        if plateau is None or plateau.between is False:
             return None
-        return found if found.between or self.fall(found) <= self.tolerance else None
+        return plateau if plateau.between or self.fall(plateau) <= self.tolerance else None
 
     @cached_property
     def rests(self) -> tuple[Plateau, ...]:
         """The plateaus that the run rested on; none where the only one is the last of the ladder, where every loss ends."""
         _ = self.steps
-        found = [plateau for j in range(1, self.reached + 1) if (plateau := self.rested(j)) is not None]
-        stairs = any(plateau.between or plateau.j < len(self.times) for plateau in found)
-        return tuple(found) if stairs else ()
+        rests = [plateau for j in range(1, self.reached + 1) if (plateau := self.rested(j)) is not None]
+        stairs = any(plateau.between or plateau.j < len(self.times) for plateau in rests)
+        return tuple(rests) if stairs else ()
 
     def no_rest(self) -> str:
         """Why `rests` is empty."""
@@ -294,6 +294,24 @@ class Evidence(BaseEvidence):
 
 def _norms(blocks: list[np.ndarray]) -> np.ndarray:
     return np.sqrt(np.sum([np.sum(np.square(block.reshape(len(block), -1)), axis=1) for block in blocks], axis=0))
+
+
+def not_averaged(run: Run) -> str:
+    """Why the regression flow is not the average of a run, condition by condition."""
+    law: Any = rebuilt(run.spec["field"])
+    positional = isinstance(rebuilt(run.spec["field"]), HeadsLoss | RegressionSampled | Regression)
+    process = getattr(law, "process", None)
+    reasons = [
+        "" if positional else "attention depends on the tokens",
+        "" if run.clock == "t" else "steps are not gradients: an adaptive rule, or clipping",
+    ]
+    if process is not None:
+        reasons += [
+            f"{law.model.targets} targets" if law.model.targets > 1 else "",
+            "groups of several lags" if any(len(group) > 1 for group in process.groups) else "",
+            "" if process.disjoint else "groups of lags overlap",
+        ]
+    return f"the regression flow is not the average of this run: {', '.join(filter(None, reasons)) or 'it is a flow itself'}"
 
 
 def clock(run: Run) -> Clock | None:

@@ -113,12 +113,12 @@ def drawn_moments(process: LaggedChain, tokens: np.ndarray, start: int | None = 
     start = process.check_tokens(tokens, start)
     length, size = tokens.shape[1], process.vocab
     after = tokens[:, start:].astype(np.int64)  # y d + x must not overflow narrow integers
-    found = np.zeros((len(process.groups), size, size))
+    moments = np.zeros((len(process.groups), size, size))
     for number, group in enumerate(process.groups):
         for lag, weight in zip(group, process.group_weights(number), strict=True):
             pairs = after * size + tokens[:, start - lag : length - lag]
-            found[number] += weight * np.bincount(pairs.ravel(), minlength=size**2).reshape(size, size)
-    return found / after.size
+            moments[number] += weight * np.bincount(pairs.ravel(), minlength=size**2).reshape(size, size)
+    return moments / after.size
 
 
 def fit(known: Known, moments: np.ndarray, penalty: float = 0.0, first: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
@@ -134,8 +134,8 @@ def fit(known: Known, moments: np.ndarray, penalty: float = 0.0, first: np.ndarr
     begin = np.zeros(shape) if first is None else first
     # with no entry of the gradient above 5e-6 the loss is within 1e-4 of its least value at d = 50
     limits = {"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "gtol": 5e-6, "ftol": 0.0}
-    found = minimize(value, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
-    return found.x.reshape(shape), bool(found.success)
+    minimum = minimize(value, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
+    return minimum.x.reshape(shape), bool(minimum.success)
 
 
 def fit_class(
@@ -291,13 +291,13 @@ def _fit_levels(process: LaggedChain, trained: Contexts, judged: Contexts) -> di
     moments, wanted = true_moments(trained), true_moments(judged)
     losses, training = (np.full(k + 1, np.log(process.vocab)) for _ in range(2))
     converged = np.ones(k + 1)
-    found: dict[str, np.ndarray] = {"W0": np.zeros((0, *truth.shape[1:]))}
+    weights_by_class: dict[str, np.ndarray] = {"W0": np.zeros((0, *truth.shape[1:]))}
     for j in range(1, k + 1):  # fits start at .7 of the true terms: about where a class without the other terms ends
         known, unseen = trained.known_to(j), judged.known_to(j)
         matrices, done = (truth, True) if j == k else fit(known, moments[:j], first=0.7 * truth[:j])
         training[j], losses[j] = known.loss(matrices, moments[:j]), unseen.loss(matrices, wanted[:j])
-        converged[j], found[f"W{j}"] = done, matrices
-    return {"losses": losses, "training": training, "converged": converged, **found}
+        converged[j], weights_by_class[f"W{j}"] = done, matrices
+    return {"losses": losses, "training": training, "converged": converged, **weights_by_class}
 
 
 def uniform_excess(process: LaggedChain, targets: int, pad: int) -> float:

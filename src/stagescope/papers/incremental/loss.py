@@ -1,7 +1,7 @@
 """The mean cross-entropy of a student: which sequences there are, and which of them a step sees [ISA:loss]."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -11,10 +11,11 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
+from stagescope.fields.by_kernel import ByPasses
+from stagescope.fields.field import Found, OfModel
 from stagescope.memory import require_memory, require_parameters
 from stagescope.papers.incremental.process import LaggedChain, smaller_tables
-from stagescope.params import Layout, Params, key
+from stagescope.params import Params, key
 from stagescope.spec import Described
 
 
@@ -105,46 +106,19 @@ class Sequences:
         """Tokens (N, P + L)."""
         return np.ascontiguousarray(self.tokens.T)
 
-    def arrays(self) -> dict[str, Any]:
-        """What the JAX definition reads."""
-        from stagescope.autodiff import jnp
 
-        return {"tokens": jnp.asarray(self.by_sequence.astype(np.int64)), "soft": jnp.asarray(self.soft)}
-
-
-class SequenceLoss(OfModel, Described, Objective):
+class SequenceLoss(OfModel, Described, ByPasses):
     """L = -mean over sequences and targets of sum_y q_t(y) log softmax(logits_t)_y [ISA:loss].
 
-    A subclass gives the sequences: `seen`, over which `value` and `grad` are means, `all` and, for a step, `minibatch`.
+    A subclass gives the `Sequences`: `seen`, over which `value` and `grad` are means, `all` and, for a step, `minibatch`.
     """
 
     model: LaggedModel
 
-    @cached_property
-    @abstractmethod
-    def seen(self) -> Sequences:
-        """The sequences that `value` and `grad` are over."""
+    def arrays(self, on: Sequences) -> Any:
+        from stagescope.autodiff import jnp
 
-    @cached_property
-    @abstractmethod
-    def all(self) -> Sequences:
-        """The sequences of a step that has no minibatch."""
-
-    @abstractmethod
-    def minibatch(self, step: int) -> Sequences | None:
-        """The sequences of one step, None where every step sees all of them."""
-
-    @cached_property
-    def _arrays(self) -> Any:
-        return self.seen.arrays()
-
-    @property
-    def data(self) -> Any:
-        return self._arrays
-
-    def draw(self, step: int) -> Any:
-        batch = self.minibatch(step)
-        return None if batch is None else batch.arrays()
+        return {"tokens": jnp.asarray(on.by_sequence.astype(np.int64)), "soft": jnp.asarray(on.soft)}
 
     @abstractmethod
     def predict(self, params: Any, data: Any) -> Any:
@@ -158,32 +132,6 @@ class SequenceLoss(OfModel, Described, Objective):
         if data["soft"].size:
             return -jnp.mean(jnp.sum(data["soft"].reshape(predicted.shape) * predicted, axis=-1))
         return -jnp.mean(jnp.take_along_axis(predicted, data["tokens"][:, self.model.context :, None], axis=-1))
-
-    @abstractmethod
-    def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
-        """Loss, where it is wanted, and gradient on some sequences, faster than by the definition."""
-
-    def _step_gradient(self, params: Params, step: int) -> dict[str, np.ndarray]:
-        batch = self.minibatch(step)
-        return self._kernel(params, self.all if batch is None else batch, wanted=False)[1]
-
-    def value(self, params: Params) -> float:
-        return self._kernel(params, self.seen, gradient=False)[0]
-
-    def values(self, params: Params) -> np.ndarray:
-        """The loss of every frame of recorded parameters (K, ...)."""
-        frames = len(next(iter(params.values())))
-        return np.array([self.value({name: params[name][frame] for name in params}) for frame in range(frames)])
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._kernel(params, self.seen)[1]
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        return flat_field(lambda params: self._kernel(params, self.seen), layout, rates)
-
-    def step_gradient(self, layout: Layout) -> StepGradient:
-        """The gradient that a step of a descent sees."""
-        return flat_gradient(self._step_gradient, layout)
 
 
 class LaggedLoss(SequenceLoss):
@@ -216,10 +164,13 @@ class LaggedLoss(SequenceLoss):
             raise ValueError("held-out sequences are for evaluation: they take no batch and are never fresh")
         if self.watched is not None and self.watched > self.sequences:
             raise ValueError(f"watched {self.watched} is larger than the {self.sequences} sequences; lower it or leave it out")
-        process.check_context(model.context)
+        self._check_context()
         for what, remedy, shape in self._largest():
             require_memory(what, remedy, *shape)
         return self
+
+    def _check_context(self) -> None:
+        self.process.check_context(self.model.context)
 
     def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """The largest arrays of a run except the parameters: what they are, how to make them smaller, their shape."""
@@ -265,3 +216,42 @@ class LaggedLoss(SequenceLoss):
         It is far less noisy than the value, most of whose noise is that of the contexts drawn.
         """
         return self.process.bayes_loss(self.seen.by_sequence, self.model.context)
+
+
+def windows_of(tokens: np.ndarray, size: int, targets: int) -> np.ndarray:
+    """The last `targets` tokens of each sequence, each at the end of a window of so many tokens (sequences x targets, size)."""
+    ends = np.arange(tokens.shape[1] - targets, tokens.shape[1])[:, None] + np.arange(1 - size, 1)
+    return tokens[:, ends].reshape(-1, size)
+
+
+class NgramLoss(LaggedLoss):
+    """The loss of a learned n-gram: each target of a student's sequences comes with its nearest lags alone [ISA:ngram].
+
+    The model has one target; its context is the window. `drawn` is the number of targets of a sequence as the student sees it:
+    with the same seed the sequences are those of the student.
+    """
+
+    drawn: int = Limits(ge=1)
+
+    def _check_context(self) -> None:
+        if self.model.targets != 1 or self.labels != "hard":
+            raise InputError("a learned n-gram has one target a window, and learns from the tokens drawn")
+
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        yield from super()._largest()
+        count = max(self.sequences, self.batch or 1) * self.drawn
+        yield "the windows", "take fewer or shorter sequences", (count, self.model.context + 1)
+
+    @cached_property
+    def seen(self) -> Sequences:
+        return self.all if self.watched is None else self.all.take(slice(self.watched * self.drawn))
+
+    def _sample(self, count: int, *purpose: str | int) -> Sequences:
+        tokens = self.process.sample(key(self.seed, "sequences", *purpose), count, self.drawn)
+        return Sequences.of(windows_of(tokens, self.model.context + 1, self.drawn), None)
+
+    def minibatch(self, step: int) -> Sequences | None:
+        if self.fresh or self.batch is None:
+            return super().minibatch(step)
+        chosen = key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False)
+        return self.all.take((chosen[:, None] * self.drawn + np.arange(self.drawn)).reshape(-1))

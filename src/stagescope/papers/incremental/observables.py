@@ -22,7 +22,6 @@ from stagescope.papers.incremental.regression import (
     RegressionSampled,
     RegressionTransformer,
 )
-from stagescope.papers.incremental.students import PositionalHeads
 from stagescope.papers.incremental.study import IncrementalOptions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.params import key
@@ -157,6 +156,10 @@ class LagCurves(GroupMass):
         """The parameters of one frame."""
         return {name: block[frame] for name, block in self.params.items()}
 
+    def frame(self, when: float) -> int:
+        """The frame nearest to a time or step."""
+        return int(np.argmin(np.abs(self.time - when)))
+
     @cached_property
     def contexts(self) -> np.ndarray:
         """The sequences (`compared`, P + L) that students and classes are compared on."""
@@ -164,15 +167,32 @@ class LagCurves(GroupMass):
         return process.sample(key(self.law.seed, "contexts"), self.compared, model.targets, model.context - process.reach)
 
     @cached_property
-    def _attended(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Attention (frames, H, L, positions), agreement (frames,) and entropy (frames, H), one frame in memory at a time."""
-        means, alike, entropies = [], [], []
+    def _attended(self) -> tuple[np.ndarray, ...]:
+        """Attention (frames, H, L, positions), agreement (frames,), entropy (frames, H), one frame in memory at a time.
+
+        Last the attention on each lag by the token there (frames, H, lags, d): a mean over contexts and targets.
+        """
+        means, alike, entropies, by_token = [], [], [], []
         for frame in range(self.frames):
             seen = self.law.model.seen(self.at(frame), self.contexts[: LIMITS.attended])
             means.append(seen.mean(axis=0))
             alike.append(agreement(np.swapaxes(seen, 0, 1).reshape(seen.shape[1], -1)))
             entropies.append(-np.sum(seen * np.log(np.maximum(seen, 1e-300)), axis=-1).mean(axis=(0, 2)))
-        return np.array(means), np.array(alike), np.array(entropies)
+            by_token.append([self._on_tokens(seen, lag) for lag in self.law.process.lags])
+        return np.array(means), np.array(alike), np.array(entropies), np.swapaxes(by_token, 1, 2)
+
+    def _on_tokens(self, seen: np.ndarray, lag: int) -> np.ndarray:
+        """Attention of each head on a lag by the token there (H, d); on a token that is never there, that on the lag."""
+        model = self.law.model
+        targets = np.arange(model.targets)
+        places = model.context + targets - lag
+        weights, tokens = seen[:, :, targets, places], self.contexts[: len(seen), places]
+        overall = weights.mean(axis=(0, 2))
+        if len(seen) == 1:  # attention does not depend on tokens
+            return np.repeat(overall[:, None], model.vocab, axis=1)
+        counts = np.bincount(tokens.ravel(), minlength=model.vocab)
+        sums = [np.bincount(tokens.ravel(), weights[:, head].ravel(), model.vocab) for head in range(weights.shape[1])]
+        return np.where(counts > 0, np.array(sums) / np.maximum(counts, 1), overall[:, None])
 
     @property
     def attention(self) -> np.ndarray:
@@ -206,8 +226,8 @@ class LagCurves(GroupMass):
     @cached_property
     def values(self) -> np.ndarray | None:
         """The map of each head from token to logits (frames, H, d, d); None where that is no matrix."""
-        found = [self.law.model.token_maps(self.at(frame)) for frame in range(self.frames)]
-        return None if found[0] is None else np.array(found)
+        maps = [self.law.model.token_maps(self.at(frame)) for frame in range(self.frames)]
+        return None if maps[0] is None else np.array(maps)
 
     @cached_property
     def alignment(self) -> np.ndarray | None:
@@ -223,18 +243,18 @@ class LagCurves(GroupMass):
     def parts(self) -> np.ndarray | None:
         """What each head adds to <M_i, w_i x beta_i A_i> / |w_i x beta_i A_i|^2 (frames, H, k).
 
-        M_il = sum_h s_h(t - l) V_h, mean over targets, is what a token at lag l adds to the scores. None for models whose
-        attention depends on the tokens.
+        Column x of M_il = sum_h s_h(t - l) V_h is what token x at lag l adds to the scores, mean over targets; where attention
+        depends on the tokens, also over contexts with x at that lag. None for models whose heads are no matrices.
         """
-        model, process = self.law.model, self.law.process
-        if not isinstance(model, PositionalHeads):
+        process = self.law.process
+        if self.values is None:
             return None
-        values, shares = np.asarray(self.params["V"]), []
+        lags, shares = {lag: place for place, lag in enumerate(process.lags)}, []
         for number, (group, matrix) in enumerate(zip(process.groups, process.matrices, strict=True)):
             weights = np.array(process.group_weights(number))
-            mixed = np.einsum("l,lfh->fh", weights, np.array([self.lag_attention(lag) for lag in group]))
-            along = np.einsum("fhyx,yx->fh", values, matrix)
-            shares.append(mixed * along / (np.sum(weights**2) * np.sum(matrix**2)))
+            mixed = np.einsum("l,fhlx->fhx", weights, self._attended[3][:, :, [lags[lag] for lag in group]])
+            along = np.einsum("fhyx,yx,fhx->fh", self.values, matrix, mixed)
+            shares.append(along / (np.sum(weights**2) * np.sum(matrix**2)))
         return np.stack(shares, axis=2)
 
     @cached_property

@@ -114,12 +114,12 @@ class GivenFeatures(Features):
         return self
 
     def stack(self, count: int, vocab: int) -> np.ndarray:
-        found = np.array(self.matrices)
-        if found.shape != (count, vocab, vocab):
+        stack = np.array(self.matrices)
+        if stack.shape != (count, vocab, vocab):
             raise InputError(
-                f"features have shape {found.shape}, but {count} groups of lags on {vocab} tokens need {(count, vocab, vocab)}"
+                f"features have shape {stack.shape}, but {count} groups of lags on {vocab} tokens need {(count, vocab, vocab)}"
             )
-        return found
+        return stack
 
 
 def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
@@ -151,23 +151,25 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
                 file.seek(0)
                 _check_header(path, file)
             file.seek(0)
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.lib.npyio.NpzFile):
-                if len(found.files) != 1:
-                    raise InputError(f"{path} holds {len(found.files)} arrays {sorted(found.files)}; {expected}")
-                found = found[found.files[0]]
+            stored_file = np.load(file, allow_pickle=False)
+            if isinstance(stored_file, np.lib.npyio.NpzFile):
+                if len(stored_file.files) != 1:
+                    raise InputError(f"{path} holds {len(stored_file.files)} arrays {sorted(stored_file.files)}; {expected}")
+                stored_file = stored_file[stored_file.files[0]]
     except InputError:
         raise
     except Exception as error:  # a damaged archive can fail in zipfile, zlib, struct or NumPy, each in its own way
         why = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else error
         raise InputError(f"cannot read the features in {path}: {why}; {expected}") from None
-    if found.dtype.kind not in "fiu":
-        raise InputError(f"{path} has entries of type {found.dtype}; {expected}")
-    if found.ndim != 3 or found.shape[1] != found.shape[2] or 0 in found.shape:
-        raise InputError(f"{path} has shape {found.shape}; {expected}")
-    if not np.isfinite(found).all():
-        raise InputError(f"{path} of shape {found.shape} has {np.sum(~np.isfinite(found))} entries not finite; {expected}")
-    matrices: Any = (found[::-1] if reverse else found).astype(float)
+    if stored_file.dtype.kind not in "fiu":
+        raise InputError(f"{path} has entries of type {stored_file.dtype}; {expected}")
+    if stored_file.ndim != 3 or stored_file.shape[1] != stored_file.shape[2] or 0 in stored_file.shape:
+        raise InputError(f"{path} has shape {stored_file.shape}; {expected}")
+    if not np.isfinite(stored_file).all():
+        raise InputError(
+            f"{path} of shape {stored_file.shape} has {np.sum(~np.isfinite(stored_file))} entries not finite; {expected}"
+        )
+    matrices: Any = (stored_file[::-1] if reverse else stored_file).astype(float)
     return GivenFeatures(matrices=matrices)
 
 
@@ -239,13 +241,13 @@ class LaggedChain(Process):
                 raise ValueError(f"weights {self.weights} do not fit groups {self.groups}; give one weight per lag of each group")
             if min(min(row) for row in self.weights) <= 0:
                 raise ValueError(f"weights {self.weights} are not all positive; leave out lags that do not matter")
-        found = self.features.stack(len(self.groups), self.vocab)
-        sizes = [float(np.abs(matrix).max()) * sum(self.group_weights(i)) for i, matrix in enumerate(found)]
+        matrices = self.features.stack(len(self.groups), self.vocab)
+        sizes = [float(np.abs(matrix).max()) * sum(self.group_weights(i)) for i, matrix in enumerate(matrices)]
         largest = sum(importance * size for importance, size in zip(self.importances, sizes, strict=True))
         limit = 1e15  # neighbouring floats differ by 1/8 there
         if not largest < limit:
             raise ValueError(f"scores could reach {largest:g}, beyond {limit:g}; take smaller importances or features")
-        for number, matrix in enumerate(found):
+        for number, matrix in enumerate(matrices):
             # matrices 1 v^T, zero included, shift all scores equally, which softmax ignores
             effect = matrix - matrix.mean(axis=0)
             if np.abs(effect).max() <= len(matrix) * np.finfo(float).eps * np.abs(matrix).max():
@@ -336,11 +338,11 @@ class LaggedChain(Process):
         """sum_i w_il M_i^T per lag l, for the matrices (j, d, d) of the first j groups: one gather per lag gives the scores."""
         remedy = smaller_tables(len(self.groups), self.vocab)
         require_memory("the tables of all lags", remedy, len(self.lags), self.vocab, self.vocab)
-        found: Tables = {}
+        tables: Tables = {}
         for number, matrix in enumerate(matrices):
             for lag, weight in zip(self.groups[number], self.group_weights(number), strict=True):
-                found[lag] = found.get(lag, 0.0) + weight * matrix.T
-        return found
+                tables[lag] = tables.get(lag, 0.0) + weight * matrix.T
+        return tables
 
     def scores(self, tokens: np.ndarray, start: int | None = None, groups: int | None = None) -> np.ndarray:
         """z_t (B, T - start, d) of the targets t >= start of tokens (B, T); with `groups` only the first so many terms.

@@ -23,6 +23,7 @@ from stagescope.papers.incremental.regression import Regression, RegressionHeads
 from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping import StoppingEvidence
 from stagescope.papers.incremental.students import HeadsLoss
+from stagescope.papers.incremental.study import WORDS
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import companion_run
 from stagescope.params import Params
@@ -116,8 +117,8 @@ def _log_spaced(until: float) -> LogSpaced:
 def _curve(law: Any, start: Params, until: float, pace: float = 1.0) -> Curve:
     """A regression flow to its time `until`, on a clock that runs `pace` times as fast."""
     flow = GradientFlow(rtol=1e-12)  # no slower than a coarser tolerance
-    found = head_curves(companion_run(law, start, flow, until=until, record=_log_spaced(until)))
-    return Curve(found.time * pace, found.loss, found.forms.levels)
+    curves = head_curves(companion_run(law, start, flow, until=until, record=_log_spaced(until)))
+    return Curve(curves.time * pace, curves.loss, curves.forms.levels)
 
 
 class StudentReading(IncrementalReading):
@@ -199,20 +200,6 @@ class RegressionReading(IncrementalReading):
         return Evidence(self.dense, self.heads, task, clock(self.dense), reading=self)
 
 
-GLOSSARY = {
-    "t_#": "Event: the loss is halfway between two neighbouring levels, so a further group is being learned.",
-    "onset": "Event: heads begin to differ.",
-    "group #": "Lags that matter equally for the next token; groups are numbered by importance.",
-    "start": "Stage before the first group is learned: the model predicts without context.",
-    "passage #": "A stretch between two levels that is too short or too steep to be a plateau.",
-    "agreement": "How alike the heads attend: 1 where all look at the same lags.",
-    "contrast": "How much the heads differ in what they do with what they see.",
-    "competitive": "All heads look mostly at the most important group.",
-    "cooperative": "Each group has a head of its own.",
-    "lag": "How many positions back a token is: lag 1 is the token before.",
-}
-
-
 def explain_run(reading: IncrementalReading) -> Explained:
     process, heads = getattr(reading.law, "process", None), reading.law.model.heads
     what = "a regression in which groups of positions matter differently"
@@ -221,7 +208,7 @@ def explain_run(reading: IncrementalReading) -> Explained:
         what = f"to predict a process on {process.vocab} tokens whose next token depends on {groups}"
     many = f"{heads} attention heads learn" if heads > 1 else "One attention head learns"
     sentence = f"{many} {what}. {motion_words(reading.run)}"
-    return Explained(sentence, _table(process), captions(reading.told_stages, _said), GLOSSARY)
+    return Explained(sentence, _table(process), captions(reading.told_stages, _said), WORDS.glossary["run"])
 
 
 def _table(process: LaggedChain | None) -> SmallTable | None:

@@ -11,7 +11,8 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError, unknown
-from stagescope.fields.field import Compiled, Field, FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
+from stagescope.fields.by_kernel import ByPasses
+from stagescope.fields.field import Compiled, Field, Found, Objective, OfModel
 from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory, require_parameters
 from stagescope.papers.incremental.limits import LIMITS
@@ -63,10 +64,10 @@ class RegressionForms:
     def gap(self, position: int = 1) -> float:
         """D = (g_1^2 - g_j^2)/H with g_j = 0 at a position without a feature; positions count from 0."""
         gain = self.gains[position] if position < len(self.gains) else 0.0
-        found = (self.gains[0] ** 2 - gain**2) / self.heads
-        if not (position > 0 and found > 0):
+        difference = (self.gains[0] ** 2 - gain**2) / self.heads
+        if not (position > 0 and difference > 0):
             raise InputError(f"attention stays on position {position}: it leaves only positions with a gain below the first")
-        return found
+        return difference
 
     def leftover(self, time: np.ndarray, position: int = 1) -> np.ndarray:
         """s_j ~ 1/(D t) (mirror), 1/sqrt(2 N D t) (exact): attention left on position j on plateau 1 [ISA:leftover].
@@ -443,9 +444,9 @@ class RegressionTransformer(Described):
     @cached_property
     def target(self) -> np.ndarray:
         """G (N, d, d): g_i F_i at p_i."""
-        found = np.zeros((self.positions, self.dim, self.dim))
-        found[self.at] = np.array(self.gains)[:, None, None] * self.features
-        return found
+        target = np.zeros((self.positions, self.dim, self.dim))
+        target[self.at] = np.array(self.gains)[:, None, None] * self.features
+        return target
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -476,7 +477,7 @@ class RegressionTransformer(Described):
         return np.sum(self.residual(params) ** 2, axis=(-3, -2, -1)) / 2
 
 
-class RegressionSampled(OfModel, Described, Objective):
+class RegressionSampled(OfModel, Described, ByPasses):
     """Mean of |y - prediction|^2/2 over contexts of standard normal tokens, `batch` new ones at every step [ISA:regression].
 
     `value` and `grad`, and so the recorded loss, are those of all contexts: |G - P|^2/2. Without `batch` steps see that too.
@@ -503,14 +504,8 @@ class RegressionSampled(OfModel, Described, Objective):
         return self
 
     @cached_property
-    def _all(self) -> np.ndarray:
-        """Contexts whose second moments are exactly those of the tokens: sqrt(N d) e_n x e_i, once each (N d, N, d)."""
-        size = self.model.positions * self.model.dim
-        return (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, self.model.dim)
-
-    @property
-    def data(self) -> Any:
-        return {"tokens": self._all, "target": self.model.target}
+    def seen(self) -> None:
+        """All contexts, of which the mean is known."""
 
     def minibatch(self, step: int) -> np.ndarray | None:
         """The contexts of one step (batch, N, d), None where every step sees all of them."""
@@ -518,9 +513,12 @@ class RegressionSampled(OfModel, Described, Objective):
             return None
         return key(self.seed, "contexts", step).normal(size=(self.batch, self.model.positions, self.model.dim))
 
-    def draw(self, step: int) -> Any:
-        tokens = self.minibatch(step)
-        return None if tokens is None else {"tokens": tokens, "target": self.model.target}
+    def arrays(self, on: np.ndarray | None) -> Any:
+        """Tokens and target; for all contexts sqrt(N d) e_n x e_i, once each: their second moments are exactly those of all."""
+        if on is None:
+            size = self.model.positions * self.model.dim
+            on = (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, self.model.dim)
+        return {"tokens": on, "target": self.model.target}
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, token by token."""
@@ -534,31 +532,17 @@ class RegressionSampled(OfModel, Described, Objective):
     def value(self, params: Params) -> float:
         return float(self.model.losses(params))
 
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._descend(params, self.model.residual(params))
+    def _kernel(self, params: Params, on: np.ndarray | None, wanted: bool = True, gradient: bool = True) -> Found:
+        """|R|^2/2, and minus V_h' = R s_h and a_h' = J(s_h) R^T V_h.
 
-    def _descend(self, params: Params, residual: np.ndarray) -> dict[str, np.ndarray]:
-        """Minus V_h' = R s_h and a_h' = J(s_h) R^T V_h for any R (N, d, d)."""
-        attention = self.model.attention(params)
+        A batch acts as R times its own second moments, mean over it of error x tokens.
+        """
+        residual, attention = self.model.residual(params), self.model.attention(params)
+        if on is not None:
+            rows = on.reshape(len(on), -1)
+            errors = rows @ residual.transpose(0, 2, 1).reshape(rows.shape[1], -1)
+            residual = (errors.T @ rows / len(rows)).reshape(-1, *on.shape[1:]).transpose(1, 0, 2)
         pull = np.einsum("hyx,nyx->hn", params["V"], residual)
         centred = pull - np.sum(attention * pull, axis=1, keepdims=True)
-        return {"a": -attention * centred, "V": -np.einsum("hn,nyx->hyx", attention, residual)}
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        return flat_field(self._kernel, layout, rates)
-
-    def _kernel(self, params: Params) -> Found:
-        residual = self.model.residual(params)
-        return float(np.sum(residual**2)) / 2, self._descend(params, residual)
-
-    def step_gradient(self, layout: Layout) -> StepGradient:
-        return flat_gradient(self._step_gradient, layout)
-
-    def _step_gradient(self, params: Params, step: int) -> dict[str, np.ndarray]:
-        """The gradient that a step sees: a batch acts as R times its own second moments, mean over it of error x tokens."""
-        residual, tokens = self.model.residual(params), self.minibatch(step)
-        if tokens is not None:
-            rows = tokens.reshape(len(tokens), -1)
-            errors = rows @ residual.transpose(0, 2, 1).reshape(rows.shape[1], -1)
-            residual = (errors.T @ rows / len(rows)).reshape(-1, *tokens.shape[1:]).transpose(1, 0, 2)
-        return self._descend(params, residual)
+        grad = {"a": -attention * centred, "V": -np.einsum("hn,nyx->hyx", attention, residual)}
+        return float(np.sum(residual**2)) / 2, grad

@@ -182,11 +182,11 @@ def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, unt
     def time(log_size: float, eta: float) -> float | None:
         return transitions(*_curve(path, path.parted(apart, log_size, eta), level), forms.levels)[1]
 
-    found = []
+    predicted_times = []
     for size in log_sizes.tolist():
         eta = wanted_eta(float(np.exp(size)))
-        found.append(_extrapolated(time(size, eta), time(size, eta / 2), "heads do not part"))
-    return found
+        predicted_times.append(_extrapolated(time(size, eta), time(size, eta / 2), "heads do not part"))
+    return predicted_times
 
 
 def wanted_eta(size: float) -> float:
@@ -220,10 +220,10 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
         events = {"t1": of_two_sizes(first, first, f"it does not come by t={until:g}")}
         events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(middles))}
         return _saddle_path(events, curve, None, forms, eta, curve[0], {})
-    found = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
-    curves = [_curve(path, each, middles[forms.reachable - 1]) for each in found]
+    times_of_noises = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
+    curves = [_curve(path, each, middles[forms.reachable - 1]) for each in times_of_noises]
     coarse, fine = (transitions(*curve, forms.levels) for curve in curves)
-    why = f"it does not come by t={until:g}" if found[1] else f"heads have not parted by t={until:g}"
+    why = f"it does not come by t={until:g}" if times_of_noises[1] else f"heads have not parted by t={until:g}"
     why = why if len(model.gains) == forms.reachable else f"{model.heads} heads reach plateau {forms.reachable} at most"
     events = {f"t{j + 1}": _extrapolated(coarse[j], fine[j], why) for j in range(len(middles))}
     if size < LIMITS.lost:
@@ -231,7 +231,7 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
         events |= {name: Predicted(None, reason=lost) for name in events if name not in ("t1", "t2")}
     sizes = {"heads": np.array([place.size(apart) + log_size for place in path.known])}
     times = np.array([place.t for place in path.known])
-    return _saddle_path(events, curves[1], found[1], forms, eta, times, sizes)
+    return _saddle_path(events, curves[1], times_of_noises[1], forms, eta, times, sizes)
 
 
 def _curve(path: EqualHeadsPath, found: Parted | None, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -282,5 +282,5 @@ def no_path(law: Any, start: Params, until: float, seen: float = np.inf) -> Sadd
     """Of students and sampled models: why nothing is predicted."""
     raise InputError(
         f"the start of {type(law).__name__} is no critical point, and the path of equal heads is that of the regression flows; "
-        "predict those, --preset ode-exact or ode-mirror, and compare by the clock of ISA:clock"
+        "predict those, --preset ode-exact or published-flow, and compare by the clock of ISA:clock"
     )

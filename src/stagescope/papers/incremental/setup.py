@@ -11,7 +11,7 @@ from stagescope.papers.incremental.regression import (
     RegressionSampled,
     RegressionTransformer,
 )
-from stagescope.papers.incremental.students import ContentHeads, PositionalHeads, student_loss
+from stagescope.papers.incremental.students import ContentHeads, PositionalHeads, ngram_loss, student_loss
 from stagescope.papers.incremental.study import FLOWS, OF_TRANSFORMERS, IncrementalOptions, check_use, rule
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.setup import make_descent, make_flow, make_record
@@ -38,15 +38,24 @@ def study_setup(options: IncrementalOptions, seed: int) -> Setup:
     )
     names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
     sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
+    model: Any
     if options.model == "transformer":
         model = Transformer(**sizes, **{name: getattr(options, name) for name in OF_TRANSFORMERS})
     else:
-        model = ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)
+        model = ContentHeads(**sizes, layers=options.layers) if options.model == "content" else PositionalHeads(**sizes)
+    choices: dict[str, Any] = {name: getattr(options, name) for name in names}
+    if options.model == "transformer":
+        choices["dropout_steps"] = options.dropout_steps
+    if options.ngram is None:
+        loss = student_loss(model, chain, seed=seed, **choices)
+    else:
+        loss = ngram_loss(model, chain, options.ngram, seed=seed, **choices)
+        model = loss.model
     start: tuple[Any, ...] = (_init_seed(options, seed),)
     if options.model != "transformer":
         start = (*start, options.init_scale, *((options.init,) if options.model == "content" else ()))
     return Setup(
-        what=student_loss(model, chain, seed=seed, **{name: getattr(options, name) for name in names}),
+        what=loss,
         params=model.init(*start),
         dynamics=_descent(options),
         record=make_record(options),
@@ -73,6 +82,8 @@ def _regression(options: IncrementalOptions, seed: int) -> Setup:
 
 def _descent(options: IncrementalOptions) -> Descent:
     """Rates are relative to that of the values, so that t, where there is one, is its sum."""
-    attention = {"W" if options.model == "content" else "a": options.rate_attention / options.rate_values}
-    rates = {} if options.model == "transformer" else {"V": 1.0, **attention}
+    scores = {"content": "W"}.get(options.model, "a")
+    of_layers = ("1", "2") if options.model == "content" and options.layers == 2 else ("",)
+    of_block = {"V": 1.0, scores: options.rate_attention / options.rate_values}
+    rates = {name + i: rate for i in of_layers for name, rate in of_block.items()} if options.model != "transformer" else {}
     return make_descent(options, rule(options), lr=options.rate_values, rates=rates)

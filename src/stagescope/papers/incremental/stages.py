@@ -46,9 +46,9 @@ class Heads:
     @cached_property
     def crossings(self) -> tuple[Event, ...]:
         """t_1 .. t_k, the same for stages and claims."""
-        found = crossings(self.time, self.loss, self.levels, self.smooth)
+        events = crossings(self.time, self.loss, self.levels, self.smooth)
         others = self.redrawn()
-        return tuple(widened(event, [times[j] for times in others]) for j, event in enumerate(found))
+        return tuple(widened(event, [times[j] for times in others]) for j, event in enumerate(events))
 
     def mean_crossing(self, j: int) -> tuple[float | None, float]:
         """t_j and its error; the mean over draws of the batches where there are several, whose error is smaller."""
@@ -75,8 +75,8 @@ class Heads:
 
     def owners(self, frame: int, error: float = 0.0) -> list[int | None]:
         """The head that has most of each of the first min(H, k) groups; None where no head has more than half of it."""
-        found = self.shares[frame][:, : min(self.mass.shape[1:])]
-        return [int(row.argmax()) if row.max() - error > LIMITS.most else None for row in found.T]
+        shares = self.shares[frame][:, : min(self.mass.shape[1:])]
+        return [int(row.argmax()) if row.max() - error > LIMITS.most else None for row in shares.T]
 
     @cached_property
     def onset(self) -> Event:
@@ -117,7 +117,7 @@ def detect(heads: Heads, *, clock: str, status: str) -> Stages:
 def _stages(heads: Heads) -> tuple[Stage, ...]:
     when = [event.time for event in heads.crossings]
     level = float(heads.levels[0])
-    found = [Stage("start", float(heads.time[0]), when[0], f"level 0 is {level:.4g}", facts={"level": level})]
+    stages = [Stage("start", float(heads.time[0]), when[0], f"level 0 is {level:.4g}", facts={"level": level})]
     for j, plateau in enumerate(heads.plateaus, start=1):
         start = when[j - 1]
         if start is None:
@@ -125,7 +125,7 @@ def _stages(heads: Heads) -> tuple[Stage, ...]:
         stop = when[j] if j < len(when) else None
         if plateau is None:
             facts = {"plateau": j, "level": float(heads.levels[j])}
-            found.append(Stage(f"passage {j}", start, stop, f"fewer than {PLATEAU.fewest} frames", facts=facts))
+            stages.append(Stage(f"passage {j}", start, stop, f"fewer than {PLATEAU.fewest} frames", facts=facts))
             continue
         gap = float((plateau.loss - plateau.level) / (heads.levels[j - 1] - heads.levels[j]))
         rest = f"loss {plateau.loss:.4g}, level {plateau.level:.4g} ({gap:+.1%} of the step)"
@@ -138,8 +138,8 @@ def _stages(heads: Heads) -> tuple[Stage, ...]:
         tops, near = " ".join(map(str, seen["top_groups"])), seen["nearest_class"]
         numbers = f"agreement {seen['agreement']:.2f}, contrast {seen['contrast']:.2f}, top groups {tops}"
         rest += f"; {seen['heads']}: {numbers}" + ("" if near is None else f", predicts as class {near}")
-        found.append(Stage(kind, start, stop, rest, facts=facts))
-    return tuple(found)
+        stages.append(Stage(kind, start, stop, rest, facts=facts))
+    return tuple(stages)
 
 
 def _heads(heads: Heads, frame: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, not_applicable, regime_of, undecided
 from stagescope.detect.limits import LIMITS as DETECTOR
 from stagescope.detect.noise import TWO_SIDED
@@ -18,8 +18,12 @@ from stagescope.papers.incremental.levels import Contexts, RestrictedClass, draw
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students import LaggedLoss
+from stagescope.papers.incremental.study import WORDS
 from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
+
+claim = ClaimTable(WORDS.claims)
+
 
 Difference = Callable[[int, int], tuple[float, float]]
 """Mean and standard error of the held-out loss at one frame minus that at another, sequence by sequence."""
@@ -54,7 +58,7 @@ def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, diff
     """
     judged = 0.0
     for now in looks(step):
-        falls = [found for found in transitions(step[: now + 1], training[: now + 1]) if found.amplitude < 0]
+        falls = [transition for transition in transitions(step[: now + 1], training[: now + 1]) if transition.amplitude < 0]
         if not falls or falls[-1].t <= judged:
             continue
         judged = falls[-1].high
@@ -68,12 +72,12 @@ def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, diff
 
 def looks(step: np.ndarray) -> list[int]:
     """The frames at which the rule looks: the first with enough records, then every tenth of ln step, and the last."""
-    found, due = [], 0.0
+    looks, due = [], 0.0
     for i in range(DETECTOR.fewest - 1, len(step)):
         if step[i] >= due or i == len(step) - 1:
-            found.append(i)
+            looks.append(i)
             due = float(step[i]) * np.exp(LIMITS.patience)
-    return found
+    return looks
 
 
 VALIDATION_SEED = 2**62
@@ -166,14 +170,14 @@ class Stopping:
         """By ridge: validation losses (k+1,) of the members of F_0 .. F_k that fit the training sequences best [ISA:ridge]."""
         process, start, tokens = self.law.process, self.law.model.context, self.law.all.by_sequence
         classes = len(process.groups) + 1
-        found = {ridge: np.full(classes, np.log(process.vocab)) for ridge in LIMITS.ridges}
+        logs = {ridge: np.full(classes, np.log(process.vocab)) for ridge in LIMITS.ridges}
         contexts, moments = Contexts.of(process, tokens, start), drawn_moments(process, tokens, start)
         for j in range(1, classes):
             known, matrices = contexts.known_to(j), None
             for ridge in LIMITS.ridges:  # from stiff to loose, each fit starts at the one before
                 matrices, converged = fit(known, moments[:j], ridge, matrices)
-                found[ridge][j] = self._judged(matrices) if converged else np.nan
-        return found
+                logs[ridge][j] = self._judged(matrices) if converged else np.nan
+        return logs
 
     @cached_property
     def ridge(self) -> np.ndarray:
@@ -337,59 +341,40 @@ def decided(found: Stopping | str) -> Regime:
     return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {by}")
 
 
+@claim("ISA:early-stopping", lambda evidence: decided(evidence.stopping))
 def best_restricted(evidence: StoppingEvidence) -> Comparison:
     """The class nearest at the best stop against the class whose likelihood fit predicts best."""
-    found = evidence.found
-    stop, best = found.stops["oracle"].frame, found.best_by_ridge[LIMITS.ridges[-1]]
-    near, clear = found.curves.nearest(stop)
-    fits = ", ".join(f"F_{j} {loss:.3g}" for j, loss in enumerate(found.likelihood[LIMITS.ridges[-2]]))
+    stopping = evidence.found
+    stop, best = stopping.stops["oracle"].frame, stopping.best_by_ridge[LIMITS.ridges[-1]]
+    near, clear = stopping.curves.nearest(stop)
+    fits = ", ".join(f"F_{j} {loss:.3g}" for j, loss in enumerate(stopping.likelihood[LIMITS.ridges[-2]]))
     ridge = f"fits at ridge {LIMITS.ridges[-2]:g}: {fits}"
-    reason = f"best stop at step {found.step[stop]:g} with loss {found.validation[stop]:.4g}; {ridge}"
+    reason = f"best stop at step {stopping.step[stop]:g} with loss {stopping.validation[stop]:.4g}; {ridge}"
     if not clear:
         reason += "; the nearest class is not nearer than the next by two standard errors"
     return Comparison("no class" if best is None else best, near, "the same class", near == best if clear else None, reason)
 
 
+@claim("ISA:stop-ridge", lambda evidence: overfits(evidence.stopping))
 def against_ridge(evidence: StoppingEvidence) -> Comparison:
     """The loss at the best stop above that of the best ridge fit; less than a hundredth of the ladder decides nothing."""
-    found = evidence.found
-    allowed = _counts(found)
-    if not np.isfinite(found.ridge).all():
+    stopping = evidence.found
+    allowed = _counts(stopping)
+    if not np.isfinite(stopping.ridge).all():
         return undecided("a ridge fit did not converge", "> 0", allowed, "nats")
-    best, stopped = int(np.argmin(found.ridge)), found.loss("oracle")
-    above = stopped - float(found.ridge[best])
+    best, stopped = int(np.argmin(stopping.ridge)), stopping.loss("oracle")
+    above = stopped - float(stopping.ridge[best])
     reason = f"loss {stopped:.4g} at the best stop, {stopped - above:.4g} by the ridge fit of class {best} that knows the lags"
-    error = found.ridge_error(found.stops["oracle"].frame, best)
+    error = stopping.ridge_error(stopping.stops["oracle"].frame, best)
     holds = None if abs(above) <= allowed + error else above > 0
     return Comparison("> 0", above, allowed, holds, reason, measured_error=error, unit="nats")
 
 
-STOPPING_CLAIMS = (
-    claim(
-        "ISA:early-stopping",
-        "Early stopping picks the best restricted class",
-        lambda evidence: decided(evidence.stopping),
-        best_restricted,
-        "start",
-        "end",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:stop-ridge",
-        "A ridge fit that knows the lags predicts better than the model at its best stop",
-        lambda evidence: overfits(evidence.stopping),
-        against_ridge,
-        "start",
-        "end",
-        kind="pattern",
-        rules=3,
-    ),
-)
+STOPPING_CLAIMS = claim.claims
 
 
 def stopping_measure(run: Run) -> dict[str, Any]:
     """`Stopping.row`, and `not_judged`: why the claim on early stopping does not apply to the run, None where it does."""
-    found = stopping(run)
-    regime = decided(found)
-    return {**found.row(), "not_judged": None if regime.holds else regime.sentence}
+    stops = stopping(run)
+    regime = decided(stops)
+    return {**stops.row(), "not_judged": None if regime.holds else regime.sentence}

@@ -10,25 +10,32 @@ from pydantic import model_validator
 
 from stagescope.papers.incremental.loss import LaggedModel
 from stagescope.params import Params, key
+from stagescope.spec import Spec
 
 
 class Transformer(LaggedModel):
-    """x = E[token] + position; in each layer x += heads(norm(x)), x += MLP(norm(x)); logits = norm(x) U + u [ISA:transformer].
+    """x = E[token] + position, in each layer heads and MLP add to it, and logits are read from it [ISA:transformer].
 
-    LayerNorm comes before each part and before the output. The MLP is ReLU with biases; the maps of the heads have none. Position
+    Two students: the paper's, `published`, has x = norm(x + heads(x)), x = norm(x + MLP(x)), logits x U. Token embeddings are
+    orthonormal, and so are the rows that read logits; all other matrices are drawn from Xavier's range. Dropout falls on the
+    inputs, on attention weights, and on what heads and MLP add. `pre-norm` has x += heads(norm(x)), x += MLP(norm(x)), logits
+    norm(x) U + u, normal embeddings, other matrices within 1/sqrt(inputs), and dropout only on what heads and MLP add.
+
+    The MLP is ReLU with biases; the maps of the heads have none. Position
     encodings (`places`) are `learned`, `sinusoidal` (fixed sines and cosines) or `one-hot` (the s-th unit vector), all added to
     the tokens; `rotary`, which turns queries and keys by angles that grow with the position; or `relative`, a learned number B
-    for each head and lag that is added to the scores. Dropout falls on what heads and MLP add to the stream. Parts are switched
-    off by `mlp=0`, `norm="none"`, `residual=False`, `dropout=0`.
+    for each head and lag that is added to the scores. Parts are switched off by `mlp=0`, `norm="none"`, `residual=False`,
+    `dropout=0`.
 
-    Before the first layer there is no dropout, so its norm, queries, keys and values depend on (token, position) alone: they are
-    computed once per pair and gathered. The last layer computes only the rows that are scored.
+    Where nothing is dropped before the first layer, its norm, queries, keys and values depend on (token, position) alone: they
+    are computed once per pair and gathered. The last layer computes only the rows that are scored.
 
     Args:
         vocab: number of tokens.
         heads: heads in a layer.
         context: tokens before the first target.
         targets: tokens that are scored.
+        student: "published" or "pre-norm".
         layers: 1 or 2.
         width: of the stream.
         mlp: hidden width; 0 for no MLP.
@@ -40,9 +47,10 @@ class Transformer(LaggedModel):
     Examples:
         >>> student = ss.Transformer(vocab=3, heads=1, context=2, targets=2, width=4, mlp=0, dropout=0)
         >>> sorted(student.init(seed=0))
-        ['E', 'K1', 'O1', 'P', 'Q1', 'U', 'V1', 'gain_heads1', 'gain_out', 'shift_heads1', 'shift_out', 'u']
+        ['E', 'K1', 'O1', 'P', 'Q1', 'U', 'V1', 'gain_heads1', 'shift_heads1']
     """
 
+    student: Literal["published", "pre-norm"] = "published"
     layers: Literal[1, 2] = 1
     width: int = Limits(default=255, ge=1)
     mlp: int = Limits(default=64, ge=0)
@@ -61,23 +69,53 @@ class Transformer(LaggedModel):
             raise ValueError(f"rotary positions need a width of at least 2 for each of the {self.heads} heads, got {self.width}")
         return self
 
+    @classmethod
+    def restored(cls, fields: Spec) -> Self:
+        """Specs of version 0.2.0 know one student."""
+        return cls(**{"student": "pre-norm", **fields})
+
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         wide, part, heads = self.width, self.width // self.heads, self.heads
-        found: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide)}
+        shapes: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide)}
         if self.places == "learned":
-            found["P"] = (self.positions, wide)
+            shapes["P"] = (self.positions, wide)
         for i in range(1, self.layers + 1):
-            found |= {f"{name}{i}": (heads, wide, part) for name in "QKV"} | {f"O{i}": (heads, part, wide)}
+            shapes |= {f"{name}{i}": (heads, wide, part) for name in "QKV"} | {f"O{i}": (heads, part, wide)}
             if self.places == "relative":
-                found[f"B{i}"] = (heads, self.positions)
+                shapes[f"B{i}"] = (heads, self.positions)
             if self.mlp:
-                found |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
-        if self.norm == "layer":
-            parts = ("heads", "mlp") if self.mlp else ("heads",)
-            norms = (*(f"{part}{i}" for i in range(1, self.layers + 1) for part in parts), "out")
-            found |= {f"{kind}_{name}": (wide,) for name in norms for kind in ("gain", "shift")}
-        return found | {"U": (wide, self.vocab), "u": (self.vocab,)}
+                shapes |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
+        shapes |= {f"{kind}_{name}": (wide,) for name in self.norms for kind in ("gain", "shift")}
+        return shapes | {"U": (wide, self.vocab)} | ({} if self.published else {"u": (self.vocab,)})
+
+    @property
+    def published(self) -> bool:
+        return self.student == "published"
+
+    @property
+    def norms(self) -> tuple[str, ...]:
+        """Norms from first to last: after the part that they are named after (published), or before it, or before the output."""
+        parts = ("heads", "mlp") if self.mlp else ("heads",)
+        names = (*(f"{part}{i}" for i in range(1, self.layers + 1) for part in parts), *(() if self.published else ("out",)))
+        return names if self.norm == "layer" else ()
+
+    def norm_read(self, part: str) -> str | None:
+        """The norm of what a part ("heads1", "mlp1", .. or "out") reads; None where it reads the stream as it is."""
+        if not self.published or not self.norms:
+            return part if part in self.norms else None
+        place = self.norms.index(part) if part in self.norms else len(self.norms)
+        return self.norms[place - 1] if place else None
+
+    @property
+    def drops(self) -> tuple[tuple[int, int], ...]:
+        """What dropout falls on, in the order of the pass: rows of a sequence, and entries of a row."""
+        masked = [(self.positions, self.width)] if self.published else []
+        for i in range(1, self.layers + 1):
+            rows = len(self.rows(i))
+            weights = [(rows, self.heads * self.positions)] if self.published else []
+            masked += weights + [(rows, self.width)] * (2 if self.mlp else 1)
+        return tuple(masked)
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
@@ -87,18 +125,22 @@ class Transformer(LaggedModel):
         return {name: named.get(name.rstrip("12"), ("stream",)) for name in self.shapes}
 
     def init(self, seed: int = 0) -> dict[str, np.ndarray]:
-        """Embeddings standard normal, matrices uniform within +- 1/sqrt(inputs), biases (also of lags) 0, gains 1."""
-        found = {}
+        """Biases (also of lags) 0, gains 1, and matrices as the student says: see the class."""
+        blocks = {}
         for name, shape in self.shapes.items():
             draw = key(seed, "init", name)
-            if name in ("E", "P"):
-                found[name] = draw.normal(size=shape)
+            if self.published and name in ("E", "U"):
+                blocks[name] = _orthonormal(draw.normal(size=shape))
+            elif name in ("E", "P") and not self.published:
+                blocks[name] = draw.normal(size=shape)
             elif len(shape) > 1 and name[0] != "B":
-                inputs = self.width if name[0] == "O" else shape[-2]  # all heads together are the inputs of O
-                found[name] = draw.uniform(-1.0, 1.0, size=shape) / np.sqrt(inputs)
+                ends = (self.width, self.width) if len(shape) == 3 else shape  # all heads together are one matrix
+                if name == "P":  # the authors' table has 50 rows, however many are used
+                    ends = (max(50, self.positions), self.width)
+                blocks[name] = draw.uniform(-1.0, 1.0, size=shape) / np.sqrt(sum(ends) / 6 if self.published else ends[0])
             else:
-                found[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
-        return found
+                blocks[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
+        return blocks
 
     @cached_property
     def fixed_places(self) -> np.ndarray:
@@ -123,24 +165,28 @@ class Transformer(LaggedModel):
     def forward(self, params: Any, tokens: Any, kept: Any = None) -> tuple[Any, Any]:
         """Logits (B, L, d) and the attention of the first layer (H, B, L, N) on tokens (B, N), traceable by JAX.
 
-        `kept` are masks of the entries that survive dropout, one per part added to the stream; None: all.
+        `kept` are masks (B, rows, entries) of what survives dropout, in the order of `drops`; None: all.
         """
         from stagescope.autodiff import jax, jnp
 
         everywhere = np.arange(self.positions)
         place = params["P"] if self.places == "learned" else jnp.asarray(self.fixed_places, params["E"].dtype)
         pairs = params["E"][:, None] + place  # (token, position, stream): every input of the first layer
-        x, attention = pairs[tokens[:, self.rows(1)], self.rows(1)], None
-        parts = iter(kept if kept is not None else ())
-        for i in range(1, self.layers + 1):
-            rows = self.rows(i)
-            normed = self._norm(params, f"heads{i}", pairs if i == 1 else x)
-            x = x if i == 1 else x[:, rows]
+        masks, tabled, attention = iter(kept or ()), kept is None or not self.published, None
+        x = pairs if tabled else self._dropped(pairs[tokens, everywhere], masks)
 
-            def project(name: str, at: np.ndarray, normed: Any = normed, i: int = i) -> Any:
+        def norm(name: str, block: Any, after: bool) -> Any:
+            return self._norm(params, name, block) if self.published == after else block
+
+        for i in range(1, self.layers + 1):
+            rows, gathered = self.rows(i), tabled and i == 1
+            normed = norm(f"heads{i}", x, after=False)
+            x = x[tokens[:, rows], rows] if gathered else x[:, rows]
+
+            def project(name: str, at: np.ndarray, normed: Any = normed, i: int = i, gathered: bool = gathered) -> Any:
                 part = jnp.einsum("ysw,hwp->hysp", normed[:, at], params[f"{name}{i}"])
                 part = self._turned(part, at) if name in "QK" and self.places == "rotary" else part
-                if i > 1:
+                if not gathered:
                     return part  # (head, sequence, position, inner)
                 flat = part.reshape(self.heads, -1, part.shape[-1])  # one index gathers faster than two
                 return flat[:, tokens[:, at] * len(at) + np.arange(len(at))]
@@ -153,12 +199,18 @@ class Transformer(LaggedModel):
                 scores = scores + params[f"B{i}"][:, None, lags]
             weights = jax.nn.softmax(jnp.where(everywhere <= rows[:, None], scores, -jnp.inf), axis=-1)
             attention = weights if attention is None else attention
+            if self.published:
+                by_row = jnp.moveaxis(weights, 0, 2)  # (sequence, row, head, position), as its mask is drawn
+                flat = self._dropped(by_row.reshape(*by_row.shape[:2], -1), masks)
+                weights = jnp.moveaxis(flat.reshape(by_row.shape), 2, 0)
             mixed = jnp.einsum("hbqs,hbsp->hbqp", weights, project("V", everywhere))
-            x = self._add(x, sum(mixed[h] @ params[f"O{i}"][h] for h in range(self.heads)), parts)
+            part = self._dropped(sum(mixed[h] @ params[f"O{i}"][h] for h in range(self.heads)), masks)
+            x = norm(f"heads{i}", x + part if self.residual else part, after=True)
             if self.mlp:
-                units = jax.nn.relu(self._norm(params, f"mlp{i}", x) @ params[f"M{i}"] + params[f"m{i}"])
-                x = self._add(x, units @ params[f"N{i}"] + params[f"n{i}"], parts)
-        return self._norm(params, "out", x) @ params["U"] + params["u"], attention
+                units = jax.nn.relu(norm(f"mlp{i}", x, after=False) @ params[f"M{i}"] + params[f"m{i}"])
+                part = self._dropped(units @ params[f"N{i}"] + params[f"n{i}"], masks)
+                x = norm(f"mlp{i}", x + part if self.residual else part, after=True)
+        return norm("out", x, after=False) @ params["U"] + params.get("u", 0), attention
 
     def _turned(self, part: Any, at: np.ndarray) -> Any:
         """Queries or keys (..., positions, inner), each turned by the angles of its position."""
@@ -174,11 +226,6 @@ class Transformer(LaggedModel):
         return np.arange(self.context - 1 if layer == self.layers else 0, self.positions)
 
     @property
-    def parts(self) -> int:
-        """Parts that a layer adds to the stream."""
-        return 2 if self.mlp else 1
-
-    @property
     def threshold(self) -> int:
         """Of 2^16 random numbers, how many mean that an entry is dropped."""
         return min(round(self.dropout * 2**16), 2**16 - 1)
@@ -192,14 +239,14 @@ class Transformer(LaggedModel):
         size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)  # as in PyTorch's LayerNorm
         return centred * size * params[f"gain_{name}"] + params[f"shift_{name}"]
 
-    def _add(self, x: Any, part: Any, kept: Iterator[Any]) -> Any:
-        """The stream after one more part of it; entries that survive dropout are scaled up."""
-        mask = next(kept, None)
-        if mask is not None:
-            from stagescope.autodiff import jnp
+    def _dropped(self, part: Any, masks: Iterator[Any]) -> Any:
+        """What the next mask keeps; entries that survive dropout are scaled up."""
+        mask = next(masks, None)
+        if mask is None:
+            return part
+        from stagescope.autodiff import jnp
 
-            part = jnp.where(mask, part / (1 - self.dropout), 0)
-        return x + part if self.residual else part
+        return jnp.where(mask, part / (1 - self.dropout), 0)
 
     @cached_property
     def _compiled(self) -> Any:
@@ -226,3 +273,11 @@ class Transformer(LaggedModel):
         if self.layers > 1 or self.mlp or self.norm != "none":
             return None
         return np.einsum("xw,hwp,hpv,vy->hyx", params["E"], params["V1"], params["O1"], params["U"], optimize=True)
+
+
+def _orthonormal(normal: np.ndarray) -> np.ndarray:
+    """Orthonormal rows, or columns where there are fewer of them, drawn uniformly; from a matrix of normal numbers."""
+    wide = normal.shape[0] < normal.shape[1]
+    q, r = np.linalg.qr(normal.T if wide else normal)
+    q = q * np.sign(np.diag(r))  # without the signs the draw would not be uniform
+    return q.T if wide else q

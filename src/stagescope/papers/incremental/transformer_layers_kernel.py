@@ -9,9 +9,11 @@ from stagescope.fields.exp_kernel import exp_any
 from stagescope.fields.lanes_kernel import LANES, add_product, load, multiply_add, prefetch, spread, spread_from, store, total
 from stagescope.kernels import njit
 from stagescope.papers.incremental.transformer_rows_kernel import (
+    Carry,
     add_part,
     add_rows,
     back_attention,
+    back_carry,
     draw_numbers,
     residuals,
     scale_rows,
@@ -52,20 +54,20 @@ def active_room(rows, units):
 @njit(**_OPTIONS)
 def find_active(z, active):
     """Which units of each row are above zero, or no numbers."""
-    count, units, found = z.shape[0], z.shape[1], 0
+    count, units, active_units = z.shape[0], z.shape[1], 0
     room = active.rows.size // max(1, units)
     for k in range(units):
         active.stops[k] = k * room
     for i in range(count):
-        active.starts[i] = found
+        active.starts[i] = active_units
         for k in range(units):
-            active.units[found] = k
-            found += not z[i, k] <= 0
-        for n in range(active.starts[i], found):
+            active.units[active_units] = k
+            active_units += not z[i, k] <= 0
+        for n in range(active.starts[i], active_units):
             k = active.units[n]
             active.rows[active.stops[k]] = i
             active.stops[k] += 1
-    active.starts[count] = found
+    active.starts[count] = active_units
 
 
 @njit(**_OPTIONS)
@@ -323,8 +325,13 @@ class Reading(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """What follows the heads: how parts are added to the stream, and the MLP, whose `bias` is empty where there is none."""
+    """What follows the heads: how parts are added to the stream, and the MLP, whose `bias` is empty where there is none.
 
+    `before` and `between` are the norms through which the stream goes on to the heads' part and to that of the MLP.
+    """
+
+    before: Carry
+    between: Carry
     keys: np.ndarray
     threshold: np.uint16
     scale: np.floating
@@ -372,24 +379,28 @@ def _read(x, size, reading, out):
 
 
 @njit(**_OPTIONS, inline="always")
-def _forward(x, source, part, first, layer, kept, active, own, out, size):
-    """From the heads' part to the stream after the MLP. The first row has this number; `part` is used as room."""
+def _forward(x, sizes, source, part, first, layer, kept, active, own, out, size):
+    """From the heads' part to the stream after the MLP. The first row has this number; `part` is used as room.
+
+    x and `sizes` are the stream before the layer and its 1/deviation, of which the rows `source` go on.
+    """
     width, residual, threshold, scale = layer.width, layer.residual, layer.threshold, layer.scale
     between, between_size = (kept.x, kept.size) if layer.bias.size else (out, size)
     for k in range(2 if layer.bias.size else 1):
         old, rows, bias, numbers = (kept.x, own, layer.bias, kept.mlp_numbers) if k else (x, source, layer.zeros, kept.numbers)
         new, deviation = (out, size) if k else (between, between_size)
+        old_size, carry = (kept.size, layer.between) if k else (sizes, layer.before)
         if k:
             _read(kept.x, kept.size, layer.units, kept.units)
             find_active(kept.units, active)
             multiply_active(kept.units, active, layer.out, part)
         if threshold:
             draw_numbers(layer.keys[k], first, width, numbers)
-        add_part(old, rows, part, bias, numbers, threshold, scale, residual, layer.inside, width, new, deviation)
+        add_part(old, old_size, rows, carry, part, bias, numbers, threshold, scale, residual, layer.inside, width, new, deviation)
 
 
 @njit(**_OPTIONS, inline="always")
-def _backward(g, more, pull, after, alone, source, layer, kept, active, d_out, d_units, part, d_x):
+def _backward(g, more, pull, after, alone, x, sizes, source, layer, kept, active, own, d_out, d_units, part, d_x):
     """From the gradient after the MLP, more - pull after, plus g unless `alone`, to those in the heads' part and in the stream.
 
     The first is put into `part`, which may be `more`, the second is added to d_x.
@@ -404,8 +415,12 @@ def _backward(g, more, pull, after, alone, source, layer, kept, active, d_out, d
         add_outer_active(d, active, kept.x, d_units)
         multiply_active(d, active, reading.back, part)
         more, after, alone = part, kept.x, reading.alone
+        if layer.between.gain.size:
+            back_carry(g, kept.x, kept.size, own, layer.between, layer.inside, layer.width)
     take_part(g, more, pull, after, alone, kept.numbers, threshold, scale, part, layer.d_bias[:0])
     if layer.residual:
+        if layer.before.gain.size:
+            back_carry(g, x, sizes, source, layer.before, layer.inside, layer.width)
         add_rows(d_x, source, g)
 
 
@@ -418,37 +433,38 @@ def _add_sums(totals, sums):
 
 
 @njit(**_OPTIONS)
-def pass_layer(x, source, part, first, layer, kept, out, size):
+def pass_layer(x, sizes, source, part, first, layer, kept, out, size):
     """The stream after a layer whose heads make this part of it."""
     active, own = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
     for start in range(0, len(source), STRETCH):
         stop = min(start + STRETCH, len(source))
-        rows, mine = slice(start, stop), _stretch(kept, start, stop)
-        _forward(x, source[rows], part[rows], first + start, layer, mine, active, own[: stop - start], out[rows], size[rows])
+        rows, mine, asks = slice(start, stop), _stretch(kept, start, stop), own[: stop - start]
+        _forward(x, sizes, source[rows], part[rows], first + start, layer, mine, active, asks, out[rows], size[rows])
 
 
 @njit(**_OPTIONS)
-def pass_back(g, source, layer, kept, part, d_x):
+def pass_back(g, x, sizes, source, layer, kept, part, d_x):
     """Back through `pass_layer`: the gradient in the heads' part, put into `part`, and in the stream before them, added to d_x.
 
     g is the gradient after the layer.
     """
     alone = len(g) > 0  # a variable: a constant would be compiled for itself
-    active, near = active_room(STRETCH, layer.units.offset.size), np.empty((STRETCH, part.shape[1]), part.dtype)
+    active, own = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
+    near = np.empty((STRETCH, part.shape[1]), part.dtype)
     d_out, d_units = np.zeros(layer.d_out.size, g.dtype), np.zeros(layer.units.d_matrix.size, g.dtype)
     for start in range(0, len(g), STRETCH):
         stop = min(start + STRETCH, len(g))
         rows, mine, pull = slice(start, stop), _stretch(kept, start, stop), np.zeros(STRETCH, g.dtype)
-        given, found = g[rows], near[: stop - start]
+        given, near_rows, asks, more = g[rows], near[: stop - start], source[rows], part[rows]
         find_active(mine.units, active)
-        _backward(found, given, pull, given, alone, source[rows], layer, mine, active, d_out, d_units, part[rows], d_x)
+        _backward(near_rows, given, pull, given, alone, x, sizes, asks, layer, mine, active, own, d_out, d_units, more, d_x)
         if stop % SUMMED == 0 or stop == len(g):
             _add_sums(layer.d_out, d_out)
             _add_sums(layer.units.d_matrix, d_units)
 
 
 @njit(**_OPTIONS)
-def pass_last(x, source, part, first, layer, output, labels, low, gradient, d_x):
+def pass_last(x, sizes, source, part, first, layer, output, labels, low, gradient, d_x):
     """The sum of the losses of rows after the last layer; with `gradient` also `part` and d_x as in `pass_back`.
 
     `labels` are the tokens drawn, and their laws, which are empty where the tokens are the labels.
@@ -457,14 +473,14 @@ def pass_last(x, source, part, first, layer, output, labels, low, gradient, d_x)
     active, own = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
     all_kept, all_g, streams = kept_room(STRETCH, layer), np.empty((STRETCH, wide), kind), np.empty((STRETCH, wide), kind)
     logits, errors = np.empty((STRETCH, vocab), kind), np.empty((STRETCH, vocab), kind)
-    sizes, pull = np.empty(STRETCH, kind), np.empty(STRETCH, kind)
+    out_sizes, pull = np.empty(STRETCH, kind), np.empty(STRETCH, kind)
     d_out, d_units = np.zeros(layer.d_out.size, kind), np.zeros(layer.units.d_matrix.size, kind)
     d_matrix = np.zeros(output.d_matrix.size, kind)
     for start in range(0, len(source), STRETCH):
         count = min(STRETCH, len(source) - start)
-        rows, kept, after, size = slice(start, start + count), _stretch(all_kept, 0, count), streams[:count], sizes[:count]
+        rows, kept, after, size = slice(start, start + count), _stretch(all_kept, 0, count), streams[:count], out_sizes[:count]
         z, p, g, mine, asks = logits[:count], errors[:count], all_g[:count], part[rows], source[rows]
-        _forward(x, asks, mine, first + start, layer, kept, active, own[:count], after, size)
+        _forward(x, sizes, asks, mine, first + start, layer, kept, active, own[:count], after, size)
         _read(after, size, output, z)
         shift_logits(z, low, p, pull)
         exp_any(p.reshape(-1))
@@ -473,7 +489,7 @@ def pass_last(x, source, part, first, layer, output, labels, low, gradient, d_x)
             unscale_rows(p, z, size, output.offset, output.share, output.rectify, output.d_offset, pull)
             add_outer(p, after, d_matrix)
             multiply(p, output.back, mine)
-            _backward(g, mine, pull, after, output.alone, asks, layer, kept, active, d_out, d_units, mine, d_x)
+            _backward(g, mine, pull, after, output.alone, x, sizes, asks, layer, kept, active, own, d_out, d_units, mine, d_x)
             if rows.stop % SUMMED == 0 or rows.stop == len(source):
                 _add_sums(layer.d_out, d_out)
                 _add_sums(layer.units.d_matrix, d_units)

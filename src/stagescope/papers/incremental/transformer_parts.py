@@ -18,10 +18,12 @@ from stagescope.papers.incremental.transformer_layers_kernel import (
     score_gradients,
 )
 from stagescope.papers.incremental.transformer_rows_kernel import (
+    Carry,
     add_scores,
     attend,
     attend_pairs,
     back_attend,
+    draw_numbers,
     pull_rows,
     scale_rows,
     unscale_rows,
@@ -79,9 +81,9 @@ class Room:
         return self._kept[name][:rows]
 
     def zeros(self, name: str, rows: int, *shape: int) -> np.ndarray:
-        found = self.take(name, rows, *shape)
-        found[:] = 0
-        return found
+        room = self.take(name, rows, *shape)
+        room[:] = 0
+        return room
 
     @property
     def low(self) -> Any:
@@ -94,12 +96,10 @@ class Room:
 
 
 class Reader:
-    """norm(x) W + b of rows of the stream, and back."""
+    """norm(x) W + b of rows of the stream, and back; `norm` is None where the stream is read as it is."""
 
-    def __init__(
-        self, model: Transformer, params: Blocks, norm: str, matrix: np.ndarray, bias: np.ndarray | None, room: Room
-    ) -> None:
-        self.normed, self.norm, self.raw, self.room = model.norm == "layer", norm, matrix, room
+    def __init__(self, params: Blocks, norm: str | None, matrix: np.ndarray, bias: np.ndarray | None, room: Room) -> None:
+        self.normed, self.norm, self.raw, self.room = norm is not None, norm, matrix, room
         self.width, kind = len(matrix), room.kind
         self.share = kind(1 / self.width if self.normed else 0)
         self.gain = params[f"gain_{norm}"] if self.normed else np.ones(self.width, kind)
@@ -139,11 +139,11 @@ class Maps:
     """What makes queries, and keys beside values, of the heads of one layer, out of the stream."""
 
     def __init__(self, model: Transformer, params: Blocks, layer: int, room: Room) -> None:
-        self.model, self.layer, norm = model, layer, f"heads{layer}"
+        self.model, self.layer, norm = model, layer, model.norm_read(f"heads{layer}")
         self.root = room.kind(np.sqrt(model.width // model.heads))
         queries, keys, values = (np.swapaxes(params[f"{name}{layer}"], 0, 1).reshape(model.width, -1) for name in "QKV")
-        self.asking = Reader(model, params, norm, queries / self.root, None, room)
-        self.asked = Reader(model, params, norm, np.concatenate([keys, values], axis=1), None, room)
+        self.asking = Reader(params, norm, queries / self.root, None, room)
+        self.asked = Reader(params, norm, np.concatenate([keys, values], axis=1), None, room)
 
     def gradient(self, found: Blocks) -> None:
         blocks = [self.asking.gradient(found) / self.root, *np.split(self.asked.gradient(found), 2, axis=1)]
@@ -152,10 +152,13 @@ class Maps:
 
 
 class RowHeads:
-    """What the heads of one layer add to the stream, with queries, keys and values of every row."""
+    """What the heads of one layer add to the stream, with queries, keys and values of every row.
 
-    def __init__(self, model: Transformer, params: Blocks, layer: int, room: Room) -> None:
-        self.layer, self.room, self.model, self.rows = layer, room, model, model.rows(layer)
+    `drop` is the key of the dropout of attention weights; None where nothing is dropped.
+    """
+
+    def __init__(self, model: Transformer, params: Blocks, layer: int, drop: np.uint64 | None, room: Room) -> None:
+        self.layer, self.room, self.model, self.rows, self.drop = layer, room, model, model.rows(layer), drop
         self.part, self.inner = model.width // model.heads, model.width
         self.maps = Maps(model, params, layer, room)
         self.out = padded(params[f"O{layer}"].reshape(-1, model.width), 1)
@@ -165,8 +168,8 @@ class RowHeads:
     def _views(self, queries: np.ndarray, pairs: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Queries, keys and values (sequence, head, row, inner)."""
         heads = self.model.heads
-        found = (queries, pairs[:, : self.inner], pairs[:, self.inner :])
-        return tuple(np.swapaxes(block.reshape(count, -1, heads, self.part), 1, 2) for block in found)  # pyright: ignore[reportReturnType]
+        parts = (queries, pairs[:, : self.inner], pairs[:, self.inner :])
+        return tuple(np.swapaxes(block.reshape(count, -1, heads, self.part), 1, 2) for block in parts)  # pyright: ignore[reportReturnType]
 
     def _kept(self, count: int, prefix: str = "") -> tuple[np.ndarray, ...]:
         model, take = self.model, self.room.take
@@ -176,7 +179,8 @@ class RowHeads:
         mixed = take(f"{prefix}mixed{self.layer}", count, len(self.rows), model.heads, self.part)
         return queries, pairs, weights, mixed
 
-    def forward(self, x: np.ndarray, size: np.ndarray, part: np.ndarray, count: int) -> None:
+    def forward(self, x: np.ndarray, size: np.ndarray, part: np.ndarray, count: int, first: int) -> None:
+        """`first` sequences come before these."""
         queries, pairs, weights, mixed = self._kept(count)
         chosen = self._chosen(x, count)
         self.maps.asking.forward(chosen, self._chosen(size, count), queries)
@@ -189,8 +193,15 @@ class RowHeads:
         if self.bias is not None:
             scores += self.bias
         attend(weights, self.model.positions, self.room.low)
+        if self.drop is not None:
+            kept = kept_factors(self.model, self.drop, first * len(self.rows), self._dropped("factor", count), self.room)
+            scores = np.swapaxes(np.multiply(weights[..., : self.model.positions], kept, out=self._dropped("", count)), 1, 2)
         np.matmul(scores, v, out=np.swapaxes(mixed, 1, 2))
         np.dot(mixed.reshape(len(part), -1), self.out, out=part)
+
+    def _dropped(self, what: str, count: int) -> np.ndarray:
+        """Room for attention after dropout, or for the factors of it (sequence, row, head, position)."""
+        return self.room.take(f"dropped_{what}{self.layer}", count, len(self.rows), self.model.heads, self.model.positions)
 
     def backward(self, g: np.ndarray, x: np.ndarray, size: np.ndarray, gx: np.ndarray, count: int) -> None:
         """Adds to gx, the gradient in every row."""
@@ -200,10 +211,14 @@ class RowHeads:
         np.dot(g, self.out.T, out=d_mixed.reshape(len(g), -1))
         q, k, v = self._views(queries, pairs, count)
         dq, dk, dv = self._views(d_queries, d_pairs, count)
-        seen = (block[..., : self.model.positions] for block in (weights, d_weights))
+        seen = [block[..., : self.model.positions] for block in (weights, d_weights)]
+        if self.drop is not None:
+            seen[0] = self._dropped("", count)
         attention, d_scores, d_mixed = (np.swapaxes(block, 1, 2) for block in (*seen, d_mixed))
         np.matmul(np.swapaxes(attention, 2, 3), d_mixed, out=dv)
         np.matmul(d_mixed, np.swapaxes(v, 2, 3), out=d_scores)
+        if self.drop is not None:
+            seen[1] *= self._dropped("factor", count)
         back_attend(weights, self.model.positions, d_weights)
         if self.bias is not None:
             self.d_bias += d_scores.sum(axis=0)
@@ -230,6 +245,18 @@ class RowHeads:
         add_lag_bias(found, model, i, self.d_bias)
 
 
+def kept_factors(model: Transformer, drop: np.uint64, first: int, out: np.ndarray, room: Room) -> np.ndarray:
+    """out <- 1/(1 - dropout) for entries that survive, 0 for others; entries of a row are all its axes after `rows`.
+
+    The leading axes of `out` count rows, of which `first` come before: (rows, entries) or (sequence, row, head, position).
+    """
+    rows = out.reshape(-1, out.shape[-1]) if out.ndim == 2 else out.reshape(out.shape[0] * out.shape[1], -1)
+    numbers = np.empty(rows.shape, np.uint16)
+    draw_numbers(drop, first, rows.shape[1], numbers)
+    np.multiply(numbers >= model.threshold, room.kind(1 / (1 - model.dropout)), out=rows)
+    return out
+
+
 def padded(matrix: np.ndarray, axis: int) -> np.ndarray:
     """With zeros up to a multiple of LANES along one axis."""
     missing = whole_lanes(matrix.shape[axis]) - matrix.shape[axis]
@@ -240,12 +267,13 @@ class Output:
     """Logits of rows of the stream."""
 
     def __init__(self, model: Transformer, params: Blocks, room: Room) -> None:
-        self.reader = Reader(model, params, "out", params["U"], params["u"], room)
+        self.reader = Reader(params, model.norm_read("out"), params["U"], params.get("u"), room)
         self.arrays = reading(self.reader, "out", LANES, room, rectify=False, alone=True)
 
     def gradient(self, found: Blocks) -> None:
         found["U"] += read_gradient(self.reader, self.arrays, LANES, found)
-        found["u"] += self.reader.d_offset
+        if "u" in found:
+            found["u"] += self.reader.d_offset
 
 
 class AfterHeads:
@@ -253,11 +281,16 @@ class AfterHeads:
 
     def __init__(self, model: Transformer, params: Blocks, layer: int, keys: np.ndarray, room: Room) -> None:
         self.layer, self.units, kind = layer, model.mlp, room.kind
+        heads, mlp = f"heads{layer}", f"mlp{layer}"
+        carried = (model.norm_read(heads), model.norm_read(mlp)) if model.published and model.residual else (None, None)
+        self.carried = {norm: carry_of(params, norm, kind) for norm in carried}
         shapes = {"M": (model.width, 0), "m": (0,), "N": (0, model.width), "n": (0,)}  # without an MLP
         matrix, offset, out, bias = (params.get(f"{name}{layer}", np.zeros(shape, kind)) for name, shape in shapes.items())
-        self.reader = Reader(model, params, f"mlp{layer}" if model.mlp else "out", matrix, offset, room)
+        self.reader = Reader(params, model.norm_read(mlp) if model.mlp else None, matrix, offset, room)
         inside, out = padded(np.full(model.width, model.norm == "layer", kind), 0), padded(out, 1)
         self.arrays = Layer(
+            before=self.carried[carried[0]],
+            between=self.carried[carried[1]],
             keys=keys,
             threshold=np.uint16(model.threshold if keys.size else 0),
             scale=kind(1 / (1 - model.dropout) if keys.size else 1),
@@ -274,12 +307,23 @@ class AfterHeads:
         )
 
     def gradient(self, found: Blocks) -> None:
+        for norm, carry in self.carried.items():
+            if norm is not None:
+                found[f"gain_{norm}"] += carry.d_gain
+                found[f"shift_{norm}"] += carry.d_shift
         if self.units:
             i = self.layer
             found[f"M{i}"] += read_gradient(self.reader, self.arrays.units, STRIPE, found)
             found[f"m{i}"] += self.reader.d_offset
             found[f"N{i}"] += from_stripes(self.arrays.d_out, self.units, STRIPE)[:, : self.arrays.width]
             found[f"n{i}"] += self.arrays.d_bias
+
+
+def carry_of(params: Blocks, norm: str | None, kind: Any) -> Carry:
+    """A norm that the stream goes through on its way to the next part; empty without one."""
+    width = 0 if norm is None else len(params[f"gain_{norm}"])
+    gain, shift = (np.empty(0, kind) if norm is None else padded(params[f"{name}_{norm}"], 0) for name in ("gain", "shift"))
+    return Carry(gain, shift, np.zeros(width), np.zeros(width))
 
 
 def reading(reader: Reader, name: str, stripe: int, room: Room, **how: bool) -> Reading:
@@ -353,8 +397,8 @@ class PairHeads:
     def _by_head(self, queries: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
         """Queries, keys and values as (head, pair, inner)."""
         split = pairs.reshape(len(pairs), 2, self.model.heads, -1)
-        found = (queries.reshape(len(queries), self.model.heads, -1), split[:, 0], split[:, 1])
-        return [np.swapaxes(block, 0, 1) for block in found]
+        parts = (queries.reshape(len(queries), self.model.heads, -1), split[:, 0], split[:, 1])
+        return [np.swapaxes(block, 0, 1) for block in parts]
 
     def _turn(self, queries: np.ndarray, pairs: np.ndarray, back: bool = False) -> None:
         for block, rows in zip(self._by_head(queries, pairs), (self.rows, np.arange(self.model.positions)), strict=False):

@@ -25,9 +25,11 @@ from stagescope.papers.incremental.transformer_parts import (
     PairHeads,
     Room,
     RowHeads,
+    carry_of,
+    kept_factors,
     padded,
 )
-from stagescope.papers.incremental.transformer_rows_kernel import add_part, draw_numbers
+from stagescope.papers.incremental.transformer_rows_kernel import add_part, add_rows, draw_numbers
 from stagescope.params import Params, key
 from stagescope.spec import Spec
 
@@ -46,8 +48,8 @@ def transformer_pass(
 
     The room is for arrays, which the next pass of the same model may use again; `keys` are those of the dropout of each part.
     """
-    if (found := broken(params)) is not None:
-        return found
+    if (not_finite := broken(params)) is not None:
+        return not_finite
     tokens, count, total = on.by_sequence, on.tokens.shape[1], 0.0
     work = _Pass(model, params, room, keys, count)
     for first in range(0, count, work.block):
@@ -57,27 +59,28 @@ def transformer_pass(
     return total * share, {name: share * block for name, block in work.gradients().items()} if gradient else {}
 
 
-def has_table(model: Transformer, sequences: int) -> bool:
+def has_table(model: Transformer, sequences: int, dropping: bool) -> bool:
     """Whether the first layer has a table of scores, by head, row, token that asks, position and token that are seen.
 
-    With fewer sequences than tokens there would be more pairs than rows.
+    With fewer sequences than tokens there would be more pairs than rows; where dropout falls on inputs, no two are equal.
     """
+    if dropping and model.published:
+        return False
     size = math.prod((model.heads, len(model.rows(1)), model.vocab, model.positions, model.vocab))
     return size <= TABLE and model.vocab <= sequences
 
 
-def chunk_size(model: Transformer, sequences: int) -> int:
-    """Sequences in a chunk. The order of sums depends on the model and the number of sequences alone."""
-    table = has_table(model, sequences)
+def chunk_size(model: Transformer, table: bool) -> int:
+    """Sequences in a chunk. The order of sums depends on the model and on whether there is a table."""
     if table and model.layers == 1:
         return max(1, BLOCK // _attention(model))
     return max(1, CHUNK // ((len(model.rows(1)) if table else model.positions) * whole_lanes(model.width)))
 
 
-def block_size(model: Transformer, sequences: int) -> int:
+def block_size(model: Transformer, table: bool) -> int:
     """Sequences in a block: whole chunks."""
-    chunk = chunk_size(model, sequences)
-    return chunk * (max(1, BLOCK // (_attention(model) * chunk)) if has_table(model, sequences) else 1)
+    chunk = chunk_size(model, table)
+    return chunk * (max(1, BLOCK // (_attention(model) * chunk)) if table else 1)
 
 
 def _attention(model: Transformer) -> int:
@@ -86,13 +89,12 @@ def _attention(model: Transformer) -> int:
 
 
 def kept_entries(model: Transformer, keys: np.ndarray, sequences: int) -> tuple[np.ndarray, ...]:
-    """Which entries survive dropout, for each part that is added to the stream (sequences, rows, width)."""
+    """Which entries survive dropout (sequences, rows, entries), in the order of the model's `drops`."""
     found = []
-    for number, part in enumerate(keys):
-        rows = sequences * len(model.rows(1 + number // model.parts))
-        numbers = np.empty((rows, model.width), np.uint16)
-        draw_numbers(part, 0, model.width, numbers)
-        found.append((numbers >= model.threshold).reshape(sequences, -1, model.width))
+    for part, (rows, entries) in zip(keys, model.drops, strict=True):
+        numbers = np.empty((sequences * rows, entries), np.uint16)
+        draw_numbers(part, 0, entries, numbers)
+        found.append((numbers >= model.threshold).reshape(sequences, rows, entries))
     return tuple(found)
 
 
@@ -103,24 +105,35 @@ class _Pass:
         self.model, self.room, kind = model, room, room.kind
         self.params: Blocks = {name: np.asarray(block, kind) for name, block in params.items()}
         self.out = Output(model, self.params, room)
-        self.chunk, self.block = chunk_size(model, sequences), block_size(model, sequences)
-        by_layer = np.zeros((model.layers, 0), np.uint64) if keys is None else keys.reshape(model.layers, -1)
-        self.after = [AfterHeads(model, self.params, i, by_layer[i - 1], room) for i in range(1, model.layers + 1)]
+        table = has_table(model, sequences, keys is not None)
+        self.chunk, self.block = chunk_size(model, table), block_size(model, table)
+        of_stream = np.zeros((model.layers, 0), np.uint64) if keys is None else keys[model.published :].reshape(model.layers, -1)
+        of_inputs, of_weights = (keys[0], of_stream[:, 0]) if keys is not None and model.published else (None, None)
+        if of_weights is not None:
+            of_stream = of_stream[:, 1:]
+        self.drop = of_inputs
+        self.after = [
+            AfterHeads(model, self.params, i, np.ascontiguousarray(of_stream[i - 1]), room) for i in range(1, model.layers + 1)
+        ]
         self.kept = dict[int, Kept]()
         self.wide = len(self.after[0].arrays.zeros)
         self.d_rows = {name: np.zeros(self.params[name].shape) for name in ("E", "P") if name in params}
         self.pairs, self.places = None, self.params["P"] if "P" in params else model.fixed_places.astype(kind)
-        if has_table(model, sequences):  # what enters the first layer, by pair, ordered by position, then token
+        if table:  # what enters the first layer, by pair, ordered by position, then token
             inputs = (self.places[:, None] + self.params["E"]).reshape(-1, model.width)
             self.pairs = PairHeads(model, self.params, room, *self._centred("pairs", padded(inputs, 1)))
         first = 2 if self.pairs else 1
-        self.heads = [RowHeads(model, self.params, i, self.room) for i in range(first, model.layers + 1)]
+        self.heads = [
+            RowHeads(model, self.params, i, None if of_weights is None else of_weights[i - 1], self.room)
+            for i in range(first, model.layers + 1)
+        ]
 
     def _centred(self, name: str, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of the stream less their means, and 1/deviation."""
+        """Rows of the stream less their means, and 1/deviation; as they are, and 1, where the first layer has no norm."""
         x, size, how = self.room.take(name, *raw.shape), self.room.take(f"size_{name}", len(raw)), self.after[0].arrays
         every, none, kind = np.arange(len(raw)), np.zeros(raw.shape, np.uint16), self.room.kind
-        add_part(raw, every, raw, how.zeros, none, np.uint16(0), kind(1), False, how.inside, how.width, x, size)
+        inside, no = how.zeros if self.model.norm_read("heads1") is None else how.inside, carry_of({}, None, kind)
+        add_part(raw, size, every, no, raw, how.zeros, none, np.uint16(0), kind(1), False, inside, how.width, x, size)
         return x, size
 
     def run(self, tokens: np.ndarray, law: np.ndarray, first: int, gradient: bool) -> float:
@@ -142,22 +155,25 @@ class _Pass:
         stream = []
         if self.pairs is None:  # without a table of pairs
             raw = self.room.take("raw", at.size, self.wide)
-            raw.reshape(*at.shape, -1)[..., : self.model.width] = self.params["E"][at % self.model.vocab] + self.places
+            inputs = raw[:, : self.model.width]
+            inputs.reshape(*at.shape, -1)[:] = self.params["E"][at % self.model.vocab] + self.places
+            if self.drop is not None:
+                inputs *= self._kept_inputs(at, sum(place))
             stream.append(self._centred("inputs", raw))
         for i in range(1, self.model.layers):
-            x, source, part = self._pass_heads(i, at, stream, place[0])
+            (x, sizes), source, part = self._pass_heads(i, at, stream, place)
             out, size = self.room.take(f"x{i}", len(part), self.wide), self.room.take(f"size{i}", len(part))
             arrays = self.after[i - 1].arrays
             if i not in self.kept:
                 self.kept[i] = kept_room(len(part), arrays)  # no chunk is larger than the first
-            pass_layer(x, source, part, sum(place) * self.model.positions, arrays, self.kept[i], out, size)
+            pass_layer(x, sizes, source, part, sum(place) * self.model.positions, arrays, self.kept[i], out, size)
             stream.append((out, size))
         last, output = self.after[-1].arrays, self.out.arrays
-        x, source, part = self._pass_heads(self.model.layers, at, stream, place[0])
+        (x, sizes), source, part = self._pass_heads(self.model.layers, at, stream, place)
         before, first = self._before(self.model.layers, stream), sum(place) * self.model.targets
-        loss = pass_last(x, source, part, first, last, output, labels, self.room.low, gradient, before)
+        loss = pass_last(x, sizes, source, part, first, last, output, labels, self.room.low, gradient, before)
         if gradient:
-            self._backward(at, place[0], stream, part, before)
+            self._backward(at, place, stream, part, before)
         return loss
 
     def _before(self, layer: int, stream: Any) -> np.ndarray:
@@ -173,40 +189,51 @@ class _Pass:
             return at[:, rows].reshape(-1)
         return (np.arange(len(at))[:, None] * self.model.positions + rows).reshape(-1)
 
-    def _pass_heads(self, layer: int, at: np.ndarray, stream: Any, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The stream before a layer, its rows that go on, and what the heads add to them."""
+    def _kept_inputs(self, at: np.ndarray, first: int) -> np.ndarray:
+        """Factors of the dropout of inputs, where so many sequences come before."""
+        assert self.drop is not None
+        room = self.room.take("kept_inputs", at.size, self.model.width)
+        return kept_factors(self.model, self.drop, first * self.model.positions, room, self.room)
+
+    def _pass_heads(self, layer: int, at: np.ndarray, stream: Any, place: tuple[int, int]) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The stream before a layer and its 1/deviation, its rows that go on, and what the heads add to them."""
         source = self._source(layer, at)
         part = self.room.take("part", len(source), self.wide)
         if layer == 1 and self.pairs is not None:
-            self.pairs.forward(at, start, part)
-            return self.pairs.x, source, part
+            self.pairs.forward(at, place[0], part)
+            return (self.pairs.x, self.pairs.size), source, part
         x, size = stream[-1]
-        self.heads[layer - self.model.layers - 1].forward(x, size, part, len(at))
-        return x, source, part
+        self.heads[layer - self.model.layers - 1].forward(x, size, part, len(at), sum(place))
+        return (x, size), source, part
 
-    def _backward(self, at: np.ndarray, start: int, stream: Any, part: np.ndarray, before: np.ndarray) -> None:
+    def _backward(self, at: np.ndarray, place: tuple[int, int], stream: Any, part: np.ndarray, before: np.ndarray) -> None:
         """From the gradients in the last heads' part, and in the stream before them."""
         for i in range(self.model.layers, 0, -1):
             if i < self.model.layers:
                 source, g = self._source(i, at), before
                 part, before = self.room.take("part", len(source), self.wide), self._before(i, stream)
-                pass_back(g, source, self.after[i - 1].arrays, self.kept[i], part, before)
+                x, sizes = (self.pairs.x, self.pairs.size) if i == 1 and self.pairs is not None else stream[-1]
+                pass_back(g, x, sizes, source, self.after[i - 1].arrays, self.kept[i], part, before)
             if i == 1 and self.pairs is not None:
-                self.pairs.backward(part, at, start)
+                self.pairs.backward(part, at, place[0])
                 return
             x, size = stream.pop()
             self.heads[i - self.model.layers - 1].backward(part, x, size, before, len(at))
         g = before[:, : self.model.width]  # in tokens and positions, without a table of pairs
-        np.add.at(self.d_rows["E"], at.reshape(-1) % self.model.vocab, g)
+        if self.drop is not None:
+            g *= self._kept_inputs(at, sum(place))
+        by_token = self.room.zeros("by_token", self.model.vocab, self.wide)
+        add_rows(by_token, at.reshape(-1) % self.model.vocab, before)
+        self.d_rows["E"] += by_token[:, : self.model.width]
         if "P" in self.d_rows:
             self.d_rows["P"] += g.reshape(len(at), self.model.positions, -1).sum(axis=0)
 
     def gradients(self) -> Blocks:
         """Of the sum of the losses so far, by block."""
-        found = {name: np.zeros(block.shape) for name, block in self.params.items()} | self.d_rows
+        gradients = {name: np.zeros(block.shape) for name, block in self.params.items()} | self.d_rows
         for part in (*self.heads, *self.after, *([self.pairs] if self.pairs else []), self.out):
-            part.gradient(found)
-        return found
+            part.gradient(gradients)
+        return gradients
 
 
 class TransformerLoss(LaggedLoss):
@@ -227,6 +254,8 @@ class TransformerLoss(LaggedLoss):
         part: "train" or "held-out": two samples of one seed.
         watched: sequences on which the recorded loss is taken.
         precision: of the whole pass.
+        dropout_steps: "all", or "first-of-pass": dropout acts in the first step of each pass over the sequences. So does the
+            authors' loop, which leaves the model in evaluation until the next pass begins.
 
     Examples:
         >>> student = ss.Transformer(vocab=3, heads=1, context=2, targets=2, width=4, mlp=0, dropout=0)
@@ -237,6 +266,7 @@ class TransformerLoss(LaggedLoss):
 
     model: Transformer  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
     precision: Literal["float32", "float64"] = "float32"
+    dropout_steps: Literal["all", "first-of-pass"] = "all"
 
     @classmethod
     def restored(cls, fields: Spec) -> Self:
@@ -248,10 +278,12 @@ class TransformerLoss(LaggedLoss):
         model, count = self.model, max(self.sequences, self.batch or 1)
         rows = model.positions if model.layers > 1 else model.targets
         narrower = "take a smaller width, shorter spans or less padding"
-        if has_table(model, count):
+        dropping = bool(model.dropout)
+        table = has_table(model, count, dropping)
+        if has_table(model, count, False):
             yield "the inputs of the first layer", narrower, (model.heads, model.vocab, model.positions, model.width)
-        yield "the stream", narrower, (min(chunk_size(model, count), count), rows, max(model.width, model.mlp))
-        block = min(block_size(model, count), count)
+        yield "the stream", narrower, (min(chunk_size(model, table), count), rows, max(model.width, model.mlp))
+        block = min(block_size(model, table), count)
         yield "the attention", "take fewer heads, shorter spans or less padding", (model.heads, block, rows, model.positions)
 
     def predict(self, params: Any, data: Any) -> Any:
@@ -263,13 +295,15 @@ class TransformerLoss(LaggedLoss):
         batch, keys = super().draw(step), self._keys(step)
         if keys is None:
             return batch
-        kept = kept_entries(self.model, keys, self.batch or self.sequences)
-        return {**(self.all.arrays() if batch is None else batch), "kept": kept}
+        data = self.arrays(self.all) if batch is None else batch
+        return {**data, "kept": kept_entries(self.model, keys, len(data["tokens"]))}
 
     def _keys(self, step: int) -> np.ndarray | None:
-        """Keys of the dropout, one for each part of the stream."""
-        parts = self.model.layers * self.model.parts
-        return key(self.seed, "dropout", step).integers(2**64, size=parts, dtype=np.uint64) if self.model.dropout else None
+        """Keys of the dropout, in the order of the model's `drops`; None where this step drops nothing."""
+        if self.dropout_steps == "first-of-pass" and step % max(1, self.sequences // (self.batch or self.sequences)):
+            return None
+        count = len(self.model.drops)
+        return key(self.seed, "dropout", step).integers(2**64, size=count, dtype=np.uint64) if self.model.dropout else None
 
     @cached_property
     def _room(self) -> Room:

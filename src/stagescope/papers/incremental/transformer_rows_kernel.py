@@ -1,6 +1,6 @@
 """Numba loops of the transformer's pass: random numbers of dropout, rows of the stream, scores and attention."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -81,18 +81,30 @@ def draw_numbers(key, first, width, numbers):
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
 
 
+class Carry(NamedTuple):
+    """The norm that the stream goes through before a part is added to it, and sums of its gradients; all empty without one."""
+
+    gain: np.ndarray
+    shift: np.ndarray
+    d_gain: np.ndarray
+    d_shift: np.ndarray
+
+
 @njit(**_OPTIONS)
-def add_part(x, rows, part, bias, numbers, threshold, scale, residual, inside, width, out, size):
-    """out[i] <- x[rows[i]] + what dropout keeps of part[i] + bias, minus its mean; size[i] is its 1/deviation.
+def add_part(x, sizes, rows, carry, part, bias, numbers, threshold, scale, residual, inside, width, out, size):
+    """out[i] <- y[rows[i]] + what dropout keeps of part[i] + bias, minus its mean; size[i] is its 1/deviation.
 
     An entry is kept, and multiplied by `scale`, where its number reaches the threshold. `inside` is 1 in the width and 0 beyond;
-    nothing is subtracted where it is 0 everywhere.
+    nothing is subtracted where it is 0 everywhere. y is x, or norm(x) = gain sizes x + shift where `carry` has a norm.
     """
-    wide, centred, none = out.shape[1], inside[0] > 0, spread(out.dtype.type(0))
+    wide, centred, none, carried = out.shape[1], inside[0] > 0, spread(out.dtype.type(0)), carry.gain.size > 0
     for i in range(out.shape[0]):
         here, there, sums, squares = i * wide, rows[i] * wide, none, none
+        factor = spread(sizes[rows[i]])
         for j in range(0, wide, LANES):
             old = load(x, there + j) if residual else none
+            if carried:
+                old = multiply_add(multiply_add(old, factor, none), load(carry.gain, j), load(carry.shift, j))
             new = plus(load(part, here + j), load(bias, j))
             new = multiply_add(new, reaching(numbers, here + j, threshold, scale), old)
             store(out, here + j, new)
@@ -129,6 +141,33 @@ def take_part(g, more, pull, x, alone, numbers, threshold, scale, part, d_bias):
                 store(sums, j, plus(load(sums, j), kept))
     for j in range(d_bias.size):
         d_bias[j] += sums[j]
+
+
+@njit(**_OPTIONS)
+def back_carry(g, x, sizes, rows, carry, inside, width):
+    """g[i], the gradient in norm(x[rows[i]]), <- that in x[rows[i]].
+
+    With n = sizes x and h = gain g it is sizes (h - mean(h) - n mean(h n)), means over the width.
+    """
+    wide, none = g.shape[1], spread(g.dtype.type(0))
+    d_gain, d_shift = np.zeros(wide, g.dtype), np.zeros(wide, g.dtype)
+    for i in range(g.shape[0]):
+        here, there, sums, along = i * wide, rows[i] * wide, none, none
+        size = sizes[rows[i]]
+        factor = spread(size)
+        for j in range(0, wide, LANES):
+            n, old = multiply_add(load(x, there + j), factor, none), load(g, here + j)
+            h = multiply_add(old, load(carry.gain, j), none)
+            store(d_gain, j, multiply_add(old, n, load(d_gain, j)))
+            store(d_shift, j, plus(old, load(d_shift, j)))
+            sums, along = plus(sums, h), multiply_add(h, n, along)
+        mean, pull = spread(-size * total(sums) / g.dtype.type(width)), spread(-size * size * total(along) / g.dtype.type(width))
+        for j in range(0, wide, LANES):
+            h = multiply_add(multiply_add(load(g, here + j), factor, none), load(carry.gain, j), none)
+            store(g, here + j, multiply_add(mean, load(inside, j), multiply_add(pull, load(x, there + j), h)))
+    for j in range(carry.d_gain.size):
+        carry.d_gain[j] += d_gain[j]
+        carry.d_shift[j] += d_shift[j]
 
 
 @njit(**_OPTIONS)
@@ -309,10 +348,10 @@ def attend_pairs(table, at, low, weights):
         for c in range(weights.shape[0]):
             asks = at[c, first + r] - (first + r) * vocab
             for h in range(weights.shape[2]):
-                line, found = weights[c, r, h], table[h, r, asks]
+                line, of_table = weights[c, r, h], table[h, r, asks]
                 _prefetch(table, h, r, at, c)
                 for s in range(first + r + 1):
-                    line[s] = found[uintp(at[c, s])]
+                    line[s] = of_table[uintp(at[c, s])]
             _attention(weights[c, r], first + r + 1, low, room)
 
 
@@ -324,7 +363,7 @@ def add_scores(d, at, d_table):
         for c in range(d.shape[0]):
             asks = at[c, first + r] - (first + r) * vocab
             for h in range(d.shape[2]):
-                line, found = d[c, r, h], d_table[h, r, asks]
+                line, of_table = d[c, r, h], d_table[h, r, asks]
                 _prefetch(d_table, h, r, at, c)
                 for s in range(first + r + 1):
-                    found[uintp(at[c, s])] += line[s]
+                    of_table[uintp(at[c, s])] += line[s]

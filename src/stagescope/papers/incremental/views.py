@@ -74,23 +74,23 @@ def lag_views(reading: Reading) -> list[Maker]:
     model, process = law.model, law.process
     matrices = ("a", "V", "W", "E", "Q1", "K1", "U")  # scores, values, queries, embedding, first layer, output
     some = shown(run, model.heads * max(model.targets * model.positions, process.vocab**2), CELLS)
-    found, frames = lag_curves(some.run), some.frames
+    lag_mass, frames = lag_curves(some.run), some.frames
     groups = numbered("group", len(process.groups))
     listed = "; ".join(f"{group}: {_span(lags)}" for group, lags in zip(groups, process.groups, strict=True))
 
     def loss() -> View | None:
         """The training loss as recorded, and the held-out loss."""
-        levels = _levels(found.levels.losses)
-        data = "the true law" if found.law.labels == "soft" else "the tokens drawn"
+        levels = _levels(lag_mass.levels.losses)
+        data = "the true law" if lag_mass.law.labels == "soft" else "the tokens drawn"
         about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
-        more = (Curve("held-out loss", found.excess + found.levels.bayes),) if frames is None else ()
+        more = (Curve("held-out loss", lag_mass.excess + lag_mass.levels.bayes),) if frames is None else ()
         if not more:
             about += " The held-out loss is known at fewer frames: see the excess over the floor."
         return loss_view(run, levels, about, more)
 
     def excess() -> View:
         above = "the entropy of its targets, on held-out sequences with the true law as label"
-        return excess_view(found.excess, above, _levels(found.steps), frames)
+        return excess_view(lag_mass.excess, above, _levels(lag_mass.steps), frames)
 
     def marked(lags: np.ndarray) -> Marks:
         """Cells whose lag belongs to a group; where groups share a lag, the most important one."""
@@ -106,7 +106,7 @@ def lag_views(reading: Reading) -> list[Maker]:
             "attention",
             "Attention of each head",
             f"Row = predicted token, column = position before it{depends}; positions of the lag groups are marked.",
-            found.attention,
+            lag_mass.attention,
             panels=numbered("head", model.heads),
             rows=tuple(f"target {t}" for t in range(model.targets)),
             columns=tuple(str(s) for s in range(model.positions)),
@@ -123,7 +123,7 @@ def lag_views(reading: Reading) -> list[Maker]:
             "lags",
             "Attention of each head by lag",
             "Row = head, column = lag, mean over targets; lags of the groups are marked.",
-            np.stack([found.lag_attention(lag) for lag in lags], axis=2),
+            np.stack([lag_mass.lag_attention(lag) for lag in lags], axis=2),
             rows=numbered("head", model.heads),
             columns=tuple(str(lag) for lag in lags),
             row_axis="head",
@@ -133,18 +133,18 @@ def lag_views(reading: Reading) -> list[Maker]:
         )
 
     def entropy() -> View:
-        made = many_curves(found.entropy, numbered("head", model.heads))
+        made = many_curves(lag_mass.entropy, numbered("head", model.heads))
         about = "Mean entropy of each head's attention, in nats: it falls when a head concentrates on few lags." + left_out(
             model.heads
         )
         return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
 
     def alignment() -> View | None:
-        if found.alignment is None:
+        if lag_mass.alignment is None:
             return None
         about = "<V_h, A_i>/|A_i|: component of the values of each head along the feature of each group."
-        about += left_out(found.alignment.shape[1] * len(groups))
-        made = pairs(found.alignment, groups)
+        about += left_out(lag_mass.alignment.shape[1] * len(groups))
+        made = pairs(lag_mass.alignment, groups)
         return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)
 
     def embedding() -> View | None:
@@ -162,12 +162,12 @@ def lag_views(reading: Reading) -> list[Maker]:
         loss,
         attention,
         by_lag,
-        partial(mass_view, found, groups, f"the lags of each group ({listed})", frames),
-        partial(agreement_view, found, found.agreement, frames=frames),
-        lambda: None if found.learned is None else learned_view(found.learned, groups, frames),
+        partial(mass_view, lag_mass, groups, f"the lags of each group ({listed})", frames),
+        partial(agreement_view, lag_mass, lag_mass.agreement, frames=frames),
+        lambda: None if lag_mass.learned is None else learned_view(lag_mass.learned, groups, frames),
         entropy,
         alignment,
-        lambda: None if found.values is None else heads_in_plane(found.values, frames),
+        lambda: None if lag_mass.values is None else heads_in_plane(lag_mass.values, frames),
         embedding,
         partial(values_view, run, tuple(name for name in matrices if name in run.params)),
         excess,
@@ -191,15 +191,15 @@ def regression_views(reading: Reading) -> list[Maker]:
     """Loss with its plateaus, attention over positions, masses, agreement, values."""
     run = reading.run
     some = shown(run, sum(block[0].size for block in run.params.values()), OBSERVED)
-    found, frames = head_curves(some.run), some.frames
-    model, groups = found.model, numbered("feature", len(found.model.gains))
-    values = model.reduce(found.params)["V"]
+    head_mass, frames = head_curves(some.run), some.frames
+    model, groups = head_mass.model, numbered("feature", len(head_mass.model.gains))
+    values = model.reduce(head_mass.params)["V"]
 
     def loss() -> View | None:
         about = (
             "Squared error of the map, |G - P|^2/2. On plateau j the first j features are fitted: the level is sum_{i>j} g_i^2/2."
         )
-        levels = enumerate(found.forms.levels)
+        levels = enumerate(head_mass.forms.levels)
         named = tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in levels)
         if "loss" in run.series:
             return loss_view(run, named, about)
@@ -207,14 +207,14 @@ def regression_views(reading: Reading) -> list[Maker]:
         return loss_view(run, named, about, (Curve("loss", head_curves(run).loss),))
 
     def attention() -> View:
-        heads = found.attention.shape[1]
+        heads = head_mass.attention.shape[1]
         cells = np.zeros((heads, model.positions), dtype=np.uint8)
         cells[:, model.at] = 1 + np.arange(len(model.gains))
         return matrix(
             "attention",
             "Attention of the heads over positions",
             "Row = head, column = position; the positions of the features are marked.",
-            found.attention,
+            head_mass.attention,
             rows=numbered("head", heads),
             columns=tuple(str(n) for n in range(model.positions)),
             row_axis="head",
@@ -240,9 +240,9 @@ def regression_views(reading: Reading) -> list[Maker]:
     return [
         loss,
         attention,
-        partial(mass_view, found, groups, "the positions of the features", frames),
-        partial(agreement_view, found, found.agreement, frames=frames),
-        lambda: None if found.learned is None else learned_view(found.learned, groups, frames),
+        partial(mass_view, head_mass, groups, "the positions of the features", frames),
+        partial(agreement_view, head_mass, head_mass.agreement, frames=frames),
+        lambda: None if head_mass.learned is None else learned_view(head_mass.learned, groups, frames),
         head_values,
         partial(heads_in_plane, values, frames),
         partial(norms_view, run),

@@ -6,17 +6,20 @@ from context. Bars and their controls are in docs/watched-claims.md.
 
 from typing import Any
 
-from stagescope.claims.claim import Claim, claim
+from stagescope.claims.claim import Claim, ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, at_least, narrowed, not_applicable
 from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.study import WORDS
 from stagescope.watching.events import Together, first_layer, together
+
+claim = ClaimTable(WORDS.claims)
 
 
 def _cosines(run: Any) -> tuple[Together, Together] | None:
     """Cosine of the moves in the first layer whose heads move, when they do and at the end; None where no layer moves."""
-    if "sketch" not in run.series or (found := first_layer(run, LIMITS.moved)) is None:
+    if "sketch" not in run.series or (first := first_layer(run, LIMITS.moved)) is None:
         return None
-    layer, frame = found
+    layer, frame = first
     return together(run, layer, frame), together(run, layer, run.frames - 1)
 
 
@@ -29,11 +32,12 @@ def _regime(evidence: Any) -> Regime:
 
 def _both(evidence: Any) -> tuple[Together, Together, tuple[Together, Together] | None]:
     """The cosines of the run, and of its control."""
-    found = _cosines(evidence.run)
-    assert found is not None  # the regime holds
-    return *found, None if evidence.control is None else _cosines(evidence.control.run)
+    cosines = _cosines(evidence.run)
+    assert cosines is not None  # the regime holds
+    return *cosines, None if evidence.control is None else _cosines(evidence.control.run)
 
 
+@claim("ISA:watched-together", _regime)
 def _first(evidence: Any) -> Comparison:
     early, _, control = _both(evidence)
     reason = (
@@ -49,6 +53,7 @@ def _first(evidence: Any) -> Comparison:
     )
 
 
+@claim("ISA:watched-part", _regime)
 def _later(evidence: Any) -> Comparison:
     early, late, control = _both(evidence)
     reason = f"the cosine of layer {early.layer} goes from {early.cosine:.2f} at {early.step:.5g} to {late.cosine:.2f} at the end"
@@ -66,8 +71,4 @@ def _later(evidence: Any) -> Comparison:
 
 
 def watched_claims() -> tuple[Claim, ...]:
-    first, then = "The heads of a layer move together first", "Heads that moved together part later"
-    return (
-        claim("ISA:watched-together", first, _regime, _first, "start", "end", kind="pattern"),
-        claim("ISA:watched-part", then, _regime, _later, "start", "end", kind="pattern"),
-    )
+    return claim.claims

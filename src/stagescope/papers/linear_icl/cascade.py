@@ -221,14 +221,14 @@ class _State:
 
 def cascade(task: RegressionTask, heads: list[SilentHead], rank: int = 1) -> list[Drop]:
     """The drops of a flow from these heads, first to last; those that never come are left out."""
-    state, found = _State(task, rank, dict(enumerate(heads)), len(heads)), []
+    state, drops = _State(task, rank, dict(enumerate(heads)), len(heads)), []
     while len(state.learned) < task.dim:
         drop = _next(state)
         if drop is None:
             break
-        found.append(drop)
+        drops.append(drop)
         _learn(state, drop)
-    return found
+    return drops
 
 
 def _next(state: _State) -> Drop | None:

@@ -1,10 +1,8 @@
 """The claims about linear attention: plateaus, merged heads, the first drop, several runs, heads of higher rank."""
 
-from functools import partial
-
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import (
     Comparison,
     Condition,
@@ -21,6 +19,9 @@ from stagescope.detect.plateaus import thinned
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.limits import LIMITS
+from stagescope.papers.linear_icl.study import WORDS
+
+claim = ClaimTable(WORDS.claims)
 
 
 def _flow(evidence: Evidence, merged: bool, *conditions: Condition, holds: str = "", about: Condition = (True, "")) -> Regime:
@@ -66,6 +67,7 @@ def _between(evidence: Evidence) -> dict[int, int]:
     return {m: frame for m, frame in frames.items() if frame is not None}
 
 
+@claim("LIN:levels", _plateaus)
 def _levels(evidence: Evidence) -> Comparison:
     """The worst plateau, in units of its own tolerance: short plateaus have a wider one.
 
@@ -85,6 +87,7 @@ def _levels(evidence: Evidence) -> Comparison:
     return agreement(0.0, max(off), 1.0, reason, unit="of the tolerance of a plateau")
 
 
+@claim("LIN:order", _plateaus)
 def _order(evidence: Evidence) -> Comparison:
     """By when M_ii first passes half of its final value."""
     passed = evidence.learned >= 0.5
@@ -96,6 +99,7 @@ def _order(evidence: Evidence) -> Comparison:
     )
 
 
+@claim("LIN:pcr", _plateaus)
 def _regression(evidence: Evidence) -> Comparison:
     """The largest entry by which M differs from principal component regression on a plateau on which heads become pure."""
     top, task = float(forms.final_map(evidence.task)[0]), evidence.task
@@ -121,6 +125,7 @@ def _few(evidence: Evidence) -> Regime:
     return _flow(evidence, False, _all_drops(evidence), settled, holds=f"{model.reach} directions, and the loss is at rest")
 
 
+@claim("LIN:few-heads", _few)
 def _end(evidence: Evidence) -> Comparison:
     level, loss = float(evidence.levels[-1]), float(evidence.loss[-1])
     reason = f"the loss ends at {loss:.8g}, level {level:.8g}"
@@ -132,6 +137,7 @@ def _merged(evidence: Evidence) -> Regime:
     return _flow(evidence, True, _small_start(evidence, LIMITS.near), _all_drops(evidence), holds=holds)
 
 
+@claim("LIN:merged", _merged)
 def _one_drop(evidence: Evidence) -> Comparison:
     """Maxima of -dloss/dt that rise by more than a hundredth of the largest above what lies between them."""
     chosen = thinned(evidence.time, LIMITS.slope_frames)
@@ -142,6 +148,7 @@ def _one_drop(evidence: Evidence) -> Comparison:
     return Comparison(1, count, "exact", count == 1, f"-dloss/dt has {count} maxim{'um' if count == 1 else 'a'}")
 
 
+@claim("LIN:merged-drop", _merged)
 def _drop(evidence: Evidence) -> Comparison:
     predicted, measured = forms.merged_drop_time(evidence.task, evidence.start), evidence.times[0]
     if measured is None or not np.isfinite(predicted):
@@ -150,6 +157,7 @@ def _drop(evidence: Evidence) -> Comparison:
     return agreement(predicted, measured, LIMITS.drop * predicted, reason, unit="t")
 
 
+@claim("LIN:merged-rate", _merged)
 def _rate(evidence: Evidence) -> Comparison:
     """The slope of ln c(t), the part of v and U along the growing direction, while it is alone and small."""
     rate = forms.merged_rate(evidence.task)
@@ -174,6 +182,7 @@ def _white(evidence: Evidence) -> Regime:
     return _flow(evidence, True, aligned, holds="white inputs, aligned and balanced start")
 
 
+@claim("LIN:logistic", _white)
 def _logistic(evidence: Evidence) -> Comparison:
     mean = np.einsum("tii->t", evidence.map) / evidence.task.dim
     last = float(forms.final_map(evidence.task)[0])
@@ -192,6 +201,7 @@ def _came(evidence: Evidence) -> Condition:
     return evidence.reached > 0, "the run ends before its first drop"
 
 
+@claim("LIN:first-drop", _first)
 def _first_drop(evidence: Evidence) -> Comparison:
     if not evidence.predicted or evidence.times[0] is None:
         return undecided("no first drop", "-")
@@ -204,6 +214,12 @@ def _first_drop(evidence: Evidence) -> Comparison:
     return agreement(drop.time, measured, tolerance * drop.time, reason, predicted_error=earlier, unit="t")
 
 
+def _several_heads(evidence: Evidence) -> Regime:
+    regime = narrowed(_first(evidence), _apart(evidence, np.inf))
+    return not_applicable("there is one head") if regime.applies and evidence.model.heads == 1 else regime
+
+
+@claim("LIN:blow-up", _several_heads)
 def _winner(evidence: Evidence) -> Comparison:
     """The head whose value rises at the first drop."""
     if not evidence.predicted or evidence.times[0] is None:
@@ -221,11 +237,6 @@ def _apart(evidence: Evidence, without: float) -> Condition:
     return ratio >= LIMITS.apart, f"two heads are within a factor {ratio:.3g} of each other's T, below {LIMITS.apart:g}"
 
 
-def _several_heads(evidence: Evidence) -> Regime:
-    regime = narrowed(_first(evidence), _apart(evidence, np.inf))
-    return not_applicable("there is one head") if regime.applies and evidence.model.heads == 1 else regime
-
-
 def _course_regime(evidence: Evidence) -> Regime:
     about = evidence.model.rank == 1, "the scalar law is of heads of rank one"
     regime = _flow(evidence, False, _small_start(evidence, LIMITS.course), about=about)
@@ -235,6 +246,7 @@ def _course_regime(evidence: Evidence) -> Regime:
     return _first(evidence) if regime.holds else regime
 
 
+@claim("LIN:scalar", _course_regime)
 def _course(evidence: Evidence) -> Comparison:
     """|v| of the first winner from long before its drop to halfway to the second one, against the scalar law."""
     times = evidence.times
@@ -280,6 +292,7 @@ def _judged(evidence: Evidence) -> list[tuple[float, float, bool]]:
     return rows[1:]
 
 
+@claim("LIN:cascade", _cascades, cost=f"{LIMITS.runs} flows from other seeds, each about as long as this one")
 def _cascade(evidence: Evidence) -> Comparison:
     """The share of later drops that come within 15 % and by the right head, over this run and others; this run is one of them.
 
@@ -320,6 +333,7 @@ def _scales(evidence: Evidence) -> Regime:
     )
 
 
+@claim("LIN:scale-law", _scales)
 def _scale_law(evidence: Evidence) -> Comparison:
     """Separate heads: (d1 - delay) s is one number, an escape of order two. Merged: d1 grows by ln(1/s)/r, an exponential one."""
     if evidence.times[0] is None:
@@ -388,6 +402,7 @@ def opening_fits(evidence: Evidence) -> dict[int, tuple[float, float]]:
     return fits
 
 
+@claim("LIN:rank", _ranked)
 def _rates(evidence: Evidence) -> Comparison:
     fits = opening_fits(evidence)
     if not fits:
@@ -404,6 +419,7 @@ def _several_groups(evidence: Evidence) -> Regime:
     return regime
 
 
+@claim("LIN:rank-plateaus", _several_groups)
 def _long_plateaus(evidence: Evidence) -> Comparison:
     """The plateau before each new head against the longest inside the head before it.
 
@@ -421,58 +437,4 @@ def _long_plateaus(evidence: Evidence) -> Comparison:
     return Comparison(1.0, ratios[where], "above", ratios[where] > 1, reason, unit="of the longest plateau inside a head")
 
 
-_predicted, _pattern = (partial(claim, kind=kind, rules=2) for kind in ("prediction", "pattern"))
-CLAIMS = (
-    _predicted("LIN:levels", "Plateau m has the loss l_m", _plateaus, _levels, "d1", "d*", rules=3),
-    _pattern("LIN:order", "Directions are learned in the order of the eigenvalues", _plateaus, _order, "d1", "d*"),
-    _predicted("LIN:pcr", "On plateau m the model does regression on m principal components", _plateaus, _regression, "d1", "d*"),
-    _predicted("LIN:few-heads", "H heads of rank R with H R < D end at l_HR", _few, _end, "end", rules=1),
-    _pattern("LIN:merged", "Merged heads learn in one drop", _merged, _one_drop, "start", "end"),
-    _predicted(
-        "LIN:merged-drop", "The drop of merged heads comes at t_ref + ln(eps/c)/r", _merged, _drop, "d1", group="merged-clock"
-    ),
-    _predicted(
-        "LIN:merged-rate",
-        "Merged heads leave the origin at the rate |Lambda^2|_F",
-        _merged,
-        _rate,
-        "start",
-        "d1",
-        group="merged-clock",
-    ),
-    _predicted("LIN:logistic", "For white inputs M follows a logistic curve", _white, _logistic, "start", "end", rules=1),
-    _predicted(
-        "LIN:first-drop",
-        "The first drop comes at the least blow-up time of all heads, plus the delay of the scalar law",
-        _first,
-        _first_drop,
-        "d1",
-    ),
-    _pattern("LIN:blow-up", "The head with the least blow-up time makes the first drop", _several_heads, _winner, "d1"),
-    _predicted(
-        "LIN:scalar",
-        "The value of the first winner follows the scalar law, shifted to its blow-up time",
-        _course_regime,
-        _course,
-        "d1",
-    ),
-    _predicted(
-        "LIN:cascade",
-        "Later drops come at the times and by the heads of the cascade, in nine of ten",
-        _cascades,
-        _cascade,
-        "d1",
-        "d*",
-        cost=f"{LIMITS.runs} flows from other seeds, each about as long as this one",
-    ),
-    _predicted(
-        "LIN:scale-law",
-        "The first drop comes as 1/s; of merged heads as ln(1/s)",
-        _scales,
-        _scale_law,
-        "d1",
-        cost="2 flows from smaller starts, up to their first drop",
-    ),
-    _predicted("LIN:rank", "A further direction of the same head opens at the rate v_S lambda_i^2", _ranked, _rates, "d1", "d*"),
-    _pattern("LIN:rank-plateaus", "Plateaus are long at multiples of the rank", _several_groups, _long_plateaus, "d1", "d*"),
-)
+CLAIMS = claim.claims

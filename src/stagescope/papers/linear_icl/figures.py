@@ -48,12 +48,12 @@ class Authors:
 
     def read(self, seed: int = 0, **options: Any) -> tuple[LinearReading, dict[str, Any]]:
         """A run, its loss over their steps on at most 600 frames, and the steps of its drops."""
-        found = read(self.preset, seed, init_scale=self.start, until=self.per_step * self.steps, **options)
-        at = found.curves.time / self.per_step
+        reading = read(self.preset, seed, init_scale=self.start, until=self.per_step * self.steps, **options)
+        at = reading.curves.time / self.per_step
         inside = np.flatnonzero(at <= self.steps)
         chosen = inside[np.unique(np.linspace(0, inside.size - 1, 600).astype(int))]
-        drops = [None if when is None else when / self.per_step for when in found.stages.events.values()]
-        return found, {"step": rounded(at[chosen], 2), "loss": rounded(found.curves.loss[chosen], 6), "drops": drops}
+        drops = [None if when is None else when / self.per_step for when in reading.stages.events.values()]
+        return reading, {"step": rounded(at[chosen], 2), "loss": rounded(reading.curves.loss[chosen], 6), "drops": drops}
 
 
 MERGED = Authors("merged", lr=1e-3, scale=1e-6, steps=6000, power=1 / 2)
@@ -69,9 +69,9 @@ def read(preset: str, seed: int = 0, **options: Any) -> LinearReading:
 
 def abrupt(progress: Progress) -> Numbers:
     """Merged heads; an MLP on the cubic features beta x_q^T has the same equations, and so the same curve."""
-    found, curve = MERGED.read()
-    starts = [found.run.at(0), *(found.law.model.init(seed, MERGED.start) for seed in range(STARTS))]
-    own, *others = [forms.merged_drop_time(found.law.task, start) / MERGED.per_step for start in starts]
+    reading, curve = MERGED.read()
+    starts = [reading.run.at(0), *(reading.law.model.init(seed, MERGED.start) for seed in range(STARTS))]
+    own, *others = [forms.merged_drop_time(reading.law.task, start) / MERGED.per_step for start in starts]
     known = published("stagescope.papers.linear_icl")
     shown = {"half": known["figure_merged_step"].value, "at": known["figure_merged_levels"].value}
     return {
@@ -81,7 +81,7 @@ def abrupt(progress: Progress) -> Numbers:
         "at": {name: float(np.interp(float(name), curve["step"], curve["loss"])) for name in shown["at"]},
         "over_starts": np.quantile(others, [0.05, 0.5, 0.95]).tolist(),
         "published": shown,
-        "levels": rounded(found.curves.levels, 6),
+        "levels": rounded(reading.curves.levels, 6),
     }
 
 

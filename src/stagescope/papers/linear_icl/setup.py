@@ -51,8 +51,8 @@ def expected_drops(task: RegressionTask, model: LinearAttention, start: Params) 
     if model.rank is None:
         when = forms.merged_drop_time(task, start)
         return ([when], [3 / forms.merged_rate(task)]) if np.isfinite(when) else ([], [])
-    found = cascade(task, SilentHead.all_of(start), model.rank)
-    return [drop.time for drop in found], [3 / forms.pace(task, drop.direction) for drop in found]
+    drops = cascade(task, SilentHead.all_of(start), model.rank)
+    return [drop.time for drop in drops], [3 / forms.pace(task, drop.direction) for drop in drops]
 
 
 def play_draws(seed: int) -> dict[str, np.ndarray]:

@@ -4,34 +4,45 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.claims.words import read_words
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import linear_icl as parts
 from stagescope.papers import motion
-from stagescope.papers.linear_icl.tags import REFERENCE, TAGS
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import NamedSweep, Study
+
+WORDS = read_words("stagescope.papers.linear_icl")
 
 
 class LinearOptions(Options):
     """Linear attention on in-context linear regression: heads with merged or separate keys and queries."""
 
-    eigenvalues: tuple[float, ...] = Field((0.4, 0.3, 0.2, 0.1), description="of the covariance of the inputs, largest first")
-    context: int = Field(31, ge=1, description="pairs (x, y) in a context")
-    contexts: tuple[int, ...] = Field((), description="several lengths, equally likely, in place of --context")
-    heads: int = Field(5, ge=1, description="attention heads")
-    rank: int = Field(1, ge=1, description="rows of the keys and queries of a head")
-    merged: bool = Field(False, description="one key-query matrix for each head, in place of keys and queries")
+    eigenvalues: tuple[float, ...] = (0.4, 0.3, 0.2, 0.1)
+    """of the covariance of the inputs, largest first"""
+    context: int = Field(31, ge=1)
+    """pairs (x, y) in a context"""
+    contexts: tuple[int, ...] = ()
+    """several lengths, equally likely, in place of --context"""
+    heads: int = Field(5, ge=1)
+    """attention heads"""
+    rank: int = Field(1, ge=1)
+    """rows of the keys and queries of a head"""
+    merged: bool = False
+    """one key-query matrix for each head, in place of keys and queries"""
     init_scale: motion.InitScale = 0.01
     optimizer: motion.Optimizer = "flow"
-    until: float | None = Field(None, gt=0, description="end time of the flow; default: 1.5 times the last drop predicted")
+    until: float | None = Field(None, gt=0)
+    """end time of the flow; default: 1.5 times the last drop predicted"""
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-11
     steps: motion.Steps = 3000
     lr: motion.StepSize = 0.02
     momentum: motion.Momentum = 0.9
-    batch: int | None = Field(None, ge=1, description="new sequences a step sees; default: the exact loss")
-    record: Literal["auto"] = Field("auto", description="where frames are: at equal ratios, and around each drop predicted")
+    batch: int | None = Field(None, ge=1)
+    """new sequences a step sees; default: the exact loss"""
+    record: Literal["auto"] = "auto"
+    """where frames are: at equal ratios, and around each drop predicted"""
     frames: motion.Frames = Field(200, description="frames at equal ratios; a flow has about 100 more around each drop predicted")
 
 
@@ -113,4 +124,6 @@ STUDY = Study(
     tour={"ref": "Directions are learned one after another, each a drop of the loss."},
     play=PLAY,
 )
-PAPER = Paper("linear-icl", REFERENCE, TAGS, studies=(STUDY,), forms={"population": (POPULATION,), "sampled": (SAMPLED,)})
+PAPER = Paper(
+    "linear-icl", WORDS.reference, WORDS.tags, studies=(STUDY,), forms={"population": (POPULATION,), "sampled": (SAMPLED,)}
+)

@@ -10,6 +10,7 @@ from stagescope.detect.stage import Stage
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.reading import LinearReading
+from stagescope.papers.linear_icl.study import WORDS
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import CELLS, MOST, curves, left_out, many_curves, shown
 from stagescope.views.view import LARGEST_TABLE, Curve, Explained, Level, Maker, SmallTable, View, captions, motion_words, plain
@@ -105,18 +106,10 @@ def _distance(reading: LinearReading, seen: Evidence) -> View:
     )
 
 
-GLOSSARY = {
-    "d#": "Event: the loss is halfway down a step, so a further direction of the inputs is being learned.",
-    "plateau #": "The loss rests while this many principal components are used.",
-    "Lambda": "The covariance of the inputs; lambda_i are its eigenvalues.",
-    "M": "What all heads do together, in the eigenbasis of the inputs: sum over heads of v_h U_h.",
-}
-
-
 def explain_run(reading: LinearReading) -> Explained:
     law = reading.law
     sentence = f"{_sentence(law)} {motion_words(reading.run)}"
-    return Explained(sentence, _spectrum_table(law), captions(reading.told_stages, _caption), GLOSSARY)
+    return Explained(sentence, _spectrum_table(law), captions(reading.told_stages, _caption), WORDS.glossary["run"])
 
 
 def _sentence(law: Any) -> str:

@@ -1,11 +1,10 @@
 """The claims about in-context Markov chains: strategies and levels, closed forms, and several runs."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, at_least, narrowed, not_applicable, undecided
 from stagescope.detect.levels import noise_near
 from stagescope.fields.softmax import softmax
@@ -14,8 +13,11 @@ from stagescope.papers.markov_icl.finite import FiniteLoss, causal
 from stagescope.papers.markov_icl.forms import class_of, common_gain, effective_lags, first_gradient
 from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import SoftmaxPopulation
+from stagescope.papers.markov_icl.study import WORDS
 from stagescope.params import Params
 from stagescope.watching.heads import even_patterns, prefix_match
+
+claim = ClaimTable(WORDS.claims)
 
 
 def _begins_low(evidence: Evidence) -> Regime:
@@ -39,6 +41,7 @@ def _reads_unigrams(evidence: Evidence) -> bool:
     return evidence.strategies.names[place] == "unigram"
 
 
+@claim("MIC:order", _begins_low)
 def _order(evidence: Evidence) -> Comparison:
     """The nearest strategies, each once, in the order of the ladder; the unigram one must be there."""
     names = ["uniform", "unigram", "bigram", "trigram"]
@@ -71,6 +74,7 @@ def _rests(evidence: Evidence) -> Regime:
     return Regime(share <= slow, f"the match is at .9 of its plateau value at {share:.2g} of the law of t_2, at most {slow:g}")
 
 
+@claim("MIC:levels", _rests)
 def _levels(evidence: Evidence) -> Comparison:
     """R and F: the plateau between t_1 and t_2 is at its class. S and S3: the end is at the last entropy."""
     if evidence.model in LIMITS.slow:
@@ -102,6 +106,7 @@ def _plateau_known(evidence: Evidence) -> Regime:
     return Regime(evidence.from_zero, "the match begins at zero" if evidence.from_zero else "the match does not begin at zero")
 
 
+@claim("MIC:layers", _plateau_known)
 def _layers(evidence: Evidence) -> Comparison:
     """Half of the match before twice the attention on the token before [MIC:layers]."""
     match, lag = evidence.events["match"], evidence.events["lag"]
@@ -119,13 +124,14 @@ def _two_heads(evidence: Evidence) -> Regime:
     return Regime(evidence.model == "S3", "two heads on chains of order 2", applies=evidence.model == "S3")
 
 
+@claim("MIC:trigram", _two_heads)
 def _trigram(evidence: Evidence) -> Comparison:
     """Head 1 has most of its attention on lag 1, later head 2 on lag 2, and the loss ends at the trigram entropy."""
     first, second = evidence.attention[:, 0, 1], evidence.attention[:, 1, 2]
     joined = [np.flatnonzero(mass > 0.5) for mass in (first, second)]
     gap = float(evidence.loss[-1] - evidence.levels.losses[-1])
     words = f"the loss ends {gap:+.1e} nats from the trigram entropy; attention ends {first[-1]:.2f} and {second[-1]:.2f}"
-    if evidence.events["t3"].time is None or any(not found.size for found in joined):
+    if evidence.events["t3"].time is None or any(not frames.size for frames in joined):
         late = evidence.events["t3"].time is not None
         return Comparison(0.0, gap, LIMITS.entropy, False if late else None, f"{words}; a head has not joined", unit="nats")
     times = [float(evidence.time[found[0]]) for found in joined]
@@ -143,6 +149,7 @@ def _attends(evidence: Evidence) -> Regime:
     return Regime(when is not None, "t_2 was reached" if when is not None else "t_2 was not reached")
 
 
+@claim("MIC:induction", _attends)
 def _induction(evidence: Evidence) -> Comparison:
     """More than half of the way from chance to attention on what followed earlier occurrences, and less at the start."""
     first, last = (induction_score(evidence.law, evidence.at(frame)) for frame in (0, len(evidence.time) - 1))
@@ -208,6 +215,7 @@ def _first_speed(evidence: Evidence) -> float:
     return float(np.linalg.norm(first_gradient(process, evidence.lags)))
 
 
+@claim("MIC:lag-gradient", _infinite)
 def _lag_gradient(evidence: Evidence) -> Comparison:
     """The recorded |F| at the start is that of the closed forms, and scores of odd lags rise above those of their neighbours."""
     predicted, measured = _first_speed(evidence), float(evidence.run.series["speed"][0])
@@ -233,6 +241,7 @@ def _softmax(evidence: Evidence) -> Regime:
     return Regime(evidence.from_zero, "the run begins at the unigram point" if evidence.from_zero else "b does not begin at zero")
 
 
+@claim("MIC:near-stationary", _softmax)
 def _near_stationary(evidence: Evidence) -> Comparison:
     """D |F| at the unigram point is C, the sum of the chi-square information of the lags; any attention weights them."""
     start = np.exp(evidence.start["v"] - evidence.start["v"].max())
@@ -260,6 +269,7 @@ def on_plateau(evidence: Evidence) -> Regime:
     return Regime(bool(grown <= LIMITS.fifth * law), f"b is at .9 of its plateau value at t = {grown:.4g}; the law is {law:.4g}")
 
 
+@claim("MIC:plateau-law", on_plateau)
 def _law(evidence: Evidence) -> Comparison:
     lags = max(evidence.lags, min(LIMITS.many))
     return _timed(evidence, evidence.plateau_time, min(share for least, share in LIMITS.many.items() if lags >= least))
@@ -290,6 +300,7 @@ def _two_steps(evidence: Evidence) -> Regime:
     return Regime(1 <= evidence.ratio <= 10 and later >= LIMITS.after, f"{words}, at least {LIMITS.after:g}")
 
 
+@claim("MIC:two-step", _two_steps)
 def _two_step(evidence: Evidence) -> Comparison:
     return _timed(evidence, evidence.two_step, LIMITS.fifth)
 
@@ -309,6 +320,7 @@ def _noise_regime(evidence: Evidence) -> Regime:
     return _of_study(evidence, narrowed(regime, calm, many))
 
 
+@claim("MIC:start-noise", _noise_regime)
 def _noise(evidence: Evidence) -> Comparison:
     """t_2 over its law at other noises beside that of the run, each with the lags of its own start."""
     made = evidence.companions("changed", [{"init_scale": sigma, "until": None} for sigma in LIMITS.noises])
@@ -338,6 +350,7 @@ def _slower_lags(evidence: Evidence) -> Regime:
     return _of_study(evidence, Regime(rho <= most, f"rho = {rho:.3g}, at most {most:g}"))
 
 
+@claim("MIC:doubly-stochastic", _slower_lags)
 def _doubly(evidence: Evidence) -> Comparison:
     change: dict[str, Any] = {"doubly_stochastic": True}
     when, half = evidence.event_time("t2")
@@ -349,8 +362,10 @@ def _doubly(evidence: Evidence) -> Comparison:
     spread = ratio * float(np.hypot(half / when, error / other)) if other else 0.0
     reason = f"t_2 is {when:.4g}, under the doubly stochastic prior {other:.4g}: {ratio:.3g} times as late"
     over = OverRuns((0.0, 1.0), (when, other), (), "doubly stochastic", f"t_2 ({evidence.run.clock})", log_y=True)
-    found = at_least(ratio, LIMITS.earlier, reason, measured_error=spread)
-    return Comparison(LIMITS.earlier, found.measured, "at least", found.holds, found.reason, None, spread, over_runs=over)
+    comparison = at_least(ratio, LIMITS.earlier, reason, measured_error=spread)
+    return Comparison(
+        LIMITS.earlier, comparison.measured, "at least", comparison.holds, comparison.reason, None, spread, over_runs=over
+    )
 
 
 def _with_adam(evidence: Evidence) -> Regime:
@@ -360,6 +375,7 @@ def _with_adam(evidence: Evidence) -> Regime:
     return _of_study(evidence, Regime(evidence.from_zero, "steps of Adam from a match of zero"))
 
 
+@claim("MIC:adam", _with_adam)
 def _adam(evidence: Evidence) -> Comparison:
     """Steps to t_2 over a factor of eight in the number of lags."""
     own = evidence.lags
@@ -376,60 +392,4 @@ def _adam(evidence: Evidence) -> Comparison:
     return Comparison(0.0, apart, LIMITS.fifth, apart <= LIMITS.fifth, reason, over_runs=over)
 
 
-_predicted, _pattern = (partial(claim, kind=kind) for kind in ("prediction", "pattern"))
-CLAIMS = (
-    _pattern("MIC:order", "Predictions are uniform, then unigram, then bigram", _begins_low, _order, "uniform", "bigram"),
-    _predicted("MIC:levels", "The loss rests at the level of a class, or at an entropy", _rests, _levels, "t1", "t2", rules=2),
-    _pattern("MIC:layers", "Layer 2 aligns before layer 1", _plateau_known, _layers, "match", "lag"),
-    _pattern(
-        "MIC:trigram",
-        "The second head joins at lag 2 after the first at lag 1, and the loss ends at the trigram entropy",
-        _two_heads,
-        _trigram,
-        "t2",
-        "t3",
-    ),
-    _pattern("MIC:induction", "Layer 2 becomes an induction head", _attends, _induction, "t2", "end"),
-    _predicted(
-        "MIC:lag-gradient",
-        "The first gradient is that of the closed forms: odd lags lead, lag 1 most",
-        _infinite,
-        _lag_gradient,
-        "start",
-        "lag",
-    ),
-    _predicted("MIC:near-stationary", "At the unigram point |F| = C/D", _softmax, _near_stationary, "start"),
-    _predicted("MIC:plateau-law", "The unigram plateau is left at D / (rho b* gamma_1)", on_plateau, _law, "t1", "t2"),
-    _predicted(
-        "MIC:two-step",
-        "Where nothing holds the match up, t_2 is D sqrt(2/(rho C (g_1 - <g>)))",
-        _two_steps,
-        _two_step,
-        "start",
-        "t2",
-    ),
-    _predicted(
-        "MIC:start-noise",
-        "t_2 over its law does not depend on the noise of the initial scores",
-        _noise_regime,
-        _noise,
-        "t2",
-        cost="5 flows like this one",
-    ),
-    _pattern(
-        "MIC:doubly-stochastic",
-        "Bigrams come earlier where unigrams are useless",
-        _slower_lags,
-        _doubly,
-        "t2",
-        cost="a run under the doubly stochastic prior",
-    ),
-    _pattern(
-        "MIC:adam",
-        "With Adam the number of steps does not depend on the number of lags",
-        _with_adam,
-        _adam,
-        "t2",
-        cost="3 runs with other numbers of lags",
-    ),
-)
+CLAIMS = claim.claims

@@ -26,16 +26,16 @@ def _run(preset: str, **changes: Any) -> Run:
 
 
 def _curves(run: Run) -> dict[str, Any]:
-    found = reading(run).curves
+    curves = reading(run).curves
     return {
-        "time": rounded(found.time),
-        "loss": rounded(found.loss),
-        "match": rounded(found.match),
-        "previous": rounded(found.previous),
-        "levels": dict(zip(found.levels.names, rounded(found.levels.losses), strict=True)),
-        "compared": rounded(found.time[found.compared]),
-        "kl": rounded(found.divergences),
-        "strategies": list(found.strategies.names),
+        "time": rounded(curves.time),
+        "loss": rounded(curves.loss),
+        "match": rounded(curves.match),
+        "previous": rounded(curves.previous),
+        "levels": dict(zip(curves.levels.names, rounded(curves.levels.losses), strict=True)),
+        "compared": rounded(curves.time[curves.compared]),
+        "kl": rounded(curves.divergences),
+        "strategies": list(curves.strategies.names),
     }
 
 

@@ -116,7 +116,7 @@ def strategies(tokens: np.ndarray, k: int, alpha: float = 1.0, order: int = 1) -
     count, length = tokens.shape
     here = one_hot(tokens, k)
     seen = np.cumsum(here, axis=1)
-    found = {"uniform": np.full((count, length - 1, k), 1 / k), "unigram": (seen + 1) / (seen.sum(axis=2, keepdims=True) + k)}
+    laws = {"uniform": np.full((count, length - 1, k), 1 / k), "unigram": (seen + 1) / (seen.sum(axis=2, keepdims=True) + k)}
     context = np.zeros_like(tokens)
     for size, name in zip(range(1, order + 1), ("bigram", "trigram"), strict=False):
         context = context + np.pad(tokens, ((0, 0), (size - 1, 0)))[:, :length] * k ** (size - 1)
@@ -125,8 +125,8 @@ def strategies(tokens: np.ndarray, k: int, alpha: float = 1.0, order: int = 1) -
         moves = at[:, :-1, :, None] * here[:, 1:, None, :]
         before = np.concatenate([np.zeros((count, 1, k**size, k)), np.cumsum(moves, axis=1)], axis=1)
         own = np.einsum("nti,ntij->ntj", at, before)
-        found[name] = (own + alpha) / (own.sum(axis=2, keepdims=True) + k * alpha)
-    return {name: law[:, : length - 1] for name, law in found.items()}
+        laws[name] = (own + alpha) / (own.sum(axis=2, keepdims=True) + k * alpha)
+    return {name: law[:, : length - 1] for name, law in laws.items()}
 
 
 MOST_SEQUENCES = 20_000
@@ -194,8 +194,8 @@ class FiniteExact(Exact, FiniteLoss):
 
     @cached_property
     def _every(self) -> dict[str, np.ndarray]:
-        found = self.everything
-        tokens, weights = found.tokens, found.weights
+        enumerated = self.everything
+        tokens, weights = enumerated.tokens, enumerated.weights
         if isinstance(self.model, LinearMatch) and self.model.form != "free":
             half = tokens[:, 0] == 0
             tokens, weights = tokens[half], self.process.tokens * weights[half]

@@ -149,12 +149,12 @@ def second_chi_squares(prior: ChainPrior, lags: int) -> np.ndarray:
     k, count, eye = prior.tokens, prior.chains, np.eye(prior.tokens)
     pairs, after = prior.contexts.reshape(count, k, k), prior.transitions.reshape(count, k, k, k)
     query = prior.weights[:, None, None, None] * pairs[..., None] * after
-    joint, found = np.einsum("cij,jm->cmij", pairs, eye), []
+    joint, values = np.einsum("cij,jm->cmij", pairs, eye), []
     for lag in range(lags):
         gain = joint / pairs[:, None] - (joint.sum(axis=3) / prior.marginal[:, None, :])[..., None]
-        found.append(float(np.sum(query * gain)))
+        values.append(float(np.sum(query * gain)))
         joint = np.einsum("cij,im->cmij", pairs, eye) if lag == 0 else np.einsum("cmhi,chij->cmij", joint, after)
-    return np.array(found)
+    return np.array(values)
 
 
 def effective_lags(v: np.ndarray) -> float:
@@ -232,5 +232,5 @@ class Plateau:
         def pace(_: float, parts: np.ndarray) -> np.ndarray:
             return self.law.model.moved_parts(self.held.slope(parts))
 
-        found = solve_ivp(pace, (0.0, until), np.zeros(2), "LSODA", events=reached, rtol=1e-6)
-        return float(found.t[-1]) if found.status == 1 else np.inf
+        solution = solve_ivp(pace, (0.0, until), np.zeros(2), "LSODA", events=reached, rtol=1e-6)
+        return float(solution.t[-1]) if solution.status == 1 else np.inf

@@ -115,10 +115,10 @@ class ChainPrior(Process):
     def powers(self, lags: int) -> np.ndarray:
         """P^d of every chain for the lags d = 0 .. lags - 1 (lags, C, k, k)."""
         require_memory("the powers of the chains", "take fewer lags, nodes or draws", lags, self.chains, *self._shape)
-        found = [np.broadcast_to(np.eye(self.tokens), self.bigrams.shape)]
+        powers = [np.broadcast_to(np.eye(self.tokens), self.bigrams.shape)]
         for _ in range(lags - 1):
-            found.append(found[-1] @ self.transitions)
-        return np.stack(found)
+            powers.append(powers[-1] @ self.transitions)
+        return np.stack(powers)
 
     def windows(self, length: int) -> np.ndarray:
         """The stationary law of `length` tokens in a row (C, k^length), the last token the last digit in base k."""

@@ -87,9 +87,9 @@ def _until(law: Any, v: np.ndarray, rho: float) -> float:
         times.append(when)
         if math.isfinite(when):  # where the match is slower than the lags, it decides
             times.append(min(plateau.grown(LIMITS.farthest * when), LIMITS.farthest * when))
-    found = np.nanmax(times) if np.isfinite(times).any() else math.nan
-    if not math.isfinite(found):
+    latest = np.nanmax(times) if np.isfinite(times).any() else math.nan
+    if not math.isfinite(latest):
         raise InputError("lag 1 does not lead here, so t_2 has no law; give the end of the flow with --until")
-    if found * np.finfo(float).eps > 1:  # a step of the flow is below its rounding
-        raise InputError(f"by its law t_2 is {found:.1g}, too late for a flow; take less noise, or give its end with --until")
-    return max(LIMITS.settles, float(f"{LIMITS.later[law.letter] * found:.3g}"))
+    if latest * np.finfo(float).eps > 1:  # a step of the flow is below its rounding
+        raise InputError(f"by its law t_2 is {latest:.1g}, too late for a flow; take less noise, or give its end with --until")
+    return max(LIMITS.settles, float(f"{LIMITS.later[law.letter] * latest:.3g}"))

@@ -4,13 +4,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.claims.words import read_words
 from stagescope.errors import InputError
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import markov_icl as parts
 from stagescope.papers import motion
-from stagescope.papers.markov_icl.tags import REFERENCE, TAGS
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.study import NamedSweep, Study
+
+WORDS = read_words("stagescope.papers.markov_icl")
 
 MOST_LAGS = 5000
 """Lags that a run may have: their scores are parameters, and every one has a row in the table of powers."""
@@ -26,27 +28,36 @@ class MarkovOptions(Options):
         description="R: linear layer 2, infinite context; S: softmax layer 2, window of lags; S3: S with two heads on chains of "
         "order 2; F: finite sequences, linear layer 2; T: finite sequences, softmax layer 2 and a readout",
     )
-    tokens: int = Field(2, ge=2, le=20, description="number of tokens k")
-    prior: float = Field(1.0, ge=1e-3, le=1e4, description="concentration of the Dirichlet law of the rows of a chain")
-    doubly_stochastic: bool = Field(False, description="chains whose stationary law is uniform, so that unigrams are useless")
-    lags: int | None = Field(None, ge=2, le=MOST_LAGS, description="lags D of layer 1; default: R 100, S 8, S3 4; F, T --length")
-    ratio: float = Field(0.1, ge=1e-6, le=1e6, description="rate of the scores of the lags over that of the match, rho")
-    length: int | None = Field(None, ge=3, description="tokens of a sequence (F, T); default: F 12, with --batch 100; T 64")
-    batch: int | None = Field(None, ge=1, description="fresh sequences a step sees (F, T); default: F all sequences, T 64")
-    watched: int = Field(1000, ge=2, description="sequences of the recorded loss (with --batch)")
-    whole_match: bool = Field(False, description="move all entries of the match W of R or F (default: two numbers for all)")
-    nodes: int | None = Field(
-        None,
-        ge=2,
-        le=200,
-        description="nodes of the quadrature for each row of a chain of two tokens; default: R 24, S 16, S3 5",
-    )
-    draws: int = Field(1500, ge=1, description="chains drawn from the prior where there are more than two tokens")
-    chain_seed: int = Field(0, ge=0, description="draw of these chains")
+    tokens: int = Field(2, ge=2, le=20)
+    """number of tokens k"""
+    prior: float = Field(1.0, ge=1e-3, le=1e4)
+    """concentration of the Dirichlet law of the rows of a chain"""
+    doubly_stochastic: bool = False
+    """chains whose stationary law is uniform, so that unigrams are useless"""
+    lags: int | None = Field(None, ge=2, le=MOST_LAGS)
+    """lags D of layer 1; default: R 100, S 8, S3 4; F, T --length"""
+    ratio: float = Field(0.1, ge=1e-6, le=1e6)
+    """rate of the scores of the lags over that of the match, rho"""
+    length: int | None = Field(None, ge=3)
+    """tokens of a sequence (F, T); default: F 12, with --batch 100; T 64"""
+    batch: int | None = Field(None, ge=1)
+    """fresh sequences a step sees (F, T); default: F all sequences, T 64"""
+    watched: int = Field(1000, ge=2)
+    """sequences of the recorded loss (with --batch)"""
+    whole_match: bool = False
+    """move all entries of the match W of R or F (default: two numbers for all)"""
+    nodes: int | None = Field(None, ge=2, le=200)
+    """nodes of the quadrature for each row of a chain of two tokens; default: R 24, S 16, S3 5"""
+    draws: int = Field(1500, ge=1)
+    """chains drawn from the prior where there are more than two tokens"""
+    chain_seed: int = Field(0, ge=0)
+    """draw of these chains"""
     init_scale: motion.InitScale = Field(0.0, le=LARGEST, description="standard deviation of the initial scores of the lags")
-    init_match: float = Field(0.0, ge=0, le=LARGEST, description="standard deviation of the initial match, and the readout of T")
+    init_match: float = Field(0.0, ge=0, le=LARGEST)
+    """standard deviation of the initial match, and the readout of T"""
     optimizer: motion.Optimizer = "flow"
-    until: float | None = Field(None, gt=0, description="end time of the flow; default: some times the law of t_2")
+    until: float | None = Field(None, gt=0)
+    """end time of the flow; default: some times the law of t_2"""
     steps: motion.Steps = 1000
     lr: motion.StepSize = Field(1.0, description="step size of the match; that of the lags is --ratio times this")
     momentum: motion.Momentum = 0.9
@@ -162,4 +173,4 @@ STUDY = Study(
     },
     tour={"ref": "Two layers, chains of two tokens: the match, a plateau, then lag 1."},
 )
-PAPER = Paper("markov-icl", REFERENCE, TAGS, studies=(STUDY,), forms=FORMS)
+PAPER = Paper("markov-icl", WORDS.reference, WORDS.tags, studies=(STUDY,), forms=FORMS)

@@ -10,6 +10,7 @@ from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.reading import MarkovReading
+from stagescope.papers.markov_icl.study import WORDS
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import CELLS, curves, many_curves, shown
 from stagescope.views.view import Curve, Explained, Level, Maker, View, captions, motion_words, plain
@@ -78,17 +79,6 @@ def _strategies(found: Evidence) -> View:
     return curves("strategies", "Distance from each strategy", about, "nats", made, log=True, frames=found.compared)
 
 
-GLOSSARY = {
-    "uniform": "Predicting every token equally often.",
-    "unigram": "Predicting a token as often as it occurred in the context.",
-    "bigram": "Predicting a token as often as it followed the last token in the context: an induction head.",
-    "trigram": "Predicting a token as often as it followed the last two tokens in the context.",
-    "lag": "Event: attention on the token before has visibly grown.",
-    "onset": "Event: the first layer attends mostly to the token before.",
-    "match": "Event: the second layer looks for earlier places with the same token.",
-    "KL": "Kullback-Leibler divergence, in nats: 0 where two predictions are equal.",
-    "t_#": "Event: the loss is halfway between two neighbouring levels.",
-}
 SAID = {
     "uniform": "The model predicts every token equally often: it uses nothing of the context.",
     "unigram": "The model counts tokens: it predicts each as often as it occurred in the context.",
@@ -107,7 +97,9 @@ MODELS = {
 
 def explain_run(reading: MarkovReading) -> Explained:
     law = reading.law
-    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", None, captions(reading.told_stages, _caption), GLOSSARY)
+    return Explained(
+        f"{_sentence(law)} {motion_words(reading.run)}", None, captions(reading.told_stages, _caption), WORDS.glossary["run"]
+    )
 
 
 def _sentence(law: Any) -> str:

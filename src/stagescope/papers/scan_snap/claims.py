@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.events import top
 from stagescope.dynamics.dynamics import SolveFailed
@@ -28,7 +28,18 @@ from stagescope.papers.scan_snap.evidence import (
 )
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.observables import ClassAttention
+from stagescope.papers.scan_snap.study import WORDS
 from stagescope.params import key
+
+claim = ClaimTable(WORDS.claims)
+_scan = partial(claim, cost=BATCHES, elsewhere=options.one_query_each)
+_frozen = partial(claim, cost=BATCHES, elsewhere=options.long_modified)
+
+
+def _theorem(tag: str, regime: Any, tolerance: float, elsewhere: Any = options.fast_modified) -> Any:
+    """A claim where the error of what its theorem neglects is known and small beside the tolerance."""
+    return lambda compare: claim(tag, trusted(regime, compare, tolerance), elsewhere=elsewhere)(compare)
+
 
 # What attention does while it scans: theorem 2 about the signs of scores, and the order among distinct tokens.
 
@@ -99,6 +110,11 @@ def _sign(evidence: Evidence, wanted: float) -> Comparison:
     return Comparison(0.0, moved, tolerance, holds, reason, measured_error=float(error[worst]), unit=unit)
 
 
+_scan("SnS:theorem-2-distinct", _distinct_regime)(partial(_sign, wanted=1.0))
+_scan("SnS:theorem-2-common", _common_regime)(partial(_sign, wanted=-1.0))
+
+
+@_scan("SnS:order", _distinct_regime)
 def _order(evidence: Evidence) -> Comparison:
     """Of two distinct tokens of a class, the rarer one must not grow more; judged against shuffled tokens."""
     if evidence.still:
@@ -172,6 +188,7 @@ def _snap_regime(evidence: Evidence) -> Regime:
     return regime_of((share - error >= level, f"{said}; {level:.0%} are not certain"), holds=said)
 
 
+@_frozen("SnS:snap", _snap_regime)
 def _snap(evidence: Evidence) -> Comparison:
     """The share of the way that attention has gone by the end; it must have moved, and passed the peak of its speed."""
     level, unit = LIMITS.snap_behind, "of the way to ten times this time"
@@ -210,6 +227,7 @@ def _last_decade(curves: ClassAttention) -> float:
     return float(on.sums(np.abs(after - before)) @ curves.prior) / 2
 
 
+@_frozen("SnS:fixed", _settled_regime)
 def _fixed(evidence: Evidence) -> Comparison:
     measured, error = map(float, evidence.spread(_last_decade))
     reason = f"in the last decade of time {measured:.2%} of the attention on distinct tokens changed places"
@@ -229,6 +247,7 @@ def _several_regime(evidence: Evidence) -> Regime:
     )
 
 
+@_frozen("SnS:several", _several_regime)
 def _several(evidence: Evidence) -> Comparison:
     """The loss of entropy, and what another decade of time like the last one would add as its error."""
 
@@ -267,6 +286,7 @@ def _sparsity_regime(evidence: Evidence) -> Regime:
     )
 
 
+@claim("SnS:sparsity", _sparsity_regime, elsewhere=options.slow_attention)
 def _sparsity(evidence: Evidence) -> Comparison:
     """Theorem 4: Gamma ~ eta_Z x^2 / eta_Y, so at a larger eta_Y/eta_Z attention has moved less by the same time.
 
@@ -292,6 +312,7 @@ def _sparsity(evidence: Evidence) -> Comparison:
 # The theorems, and how well each can be trusted in a run.
 
 
+@_theorem("SnS:theorem-3", chi_regime, LIMITS.small)
 def chi_identity(evidence: Evidence) -> Comparison:
     """(r(t)/r(0) - 1) / (chi(t) - 1) of winner and runner-up, mean over classes, at t0 or where the run ends.
 
@@ -313,12 +334,13 @@ def chi_identity(evidence: Evidence) -> Comparison:
         seconds[n] = second
     if not parts:
         return undecided("no class has two distinct tokens that differ in P(l|n)", 1.0, LIMITS.small)
-    found = float(np.mean(parts))
+    mean = float(np.mean(parts))
     error = max(evidence.memory(when, curves.winners), evidence.memory(when, seconds))
-    reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {found:.3f} times chi(t) - 1"
-    return agreement(1.0, found, LIMITS.small, reason, predicted_error=error, unit="of chi - 1")
+    reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {mean:.3f} times chi(t) - 1"
+    return agreement(1.0, mean, LIMITS.small, reason, predicted_error=error, unit="of chi - 1")
 
 
+@_theorem("SnS:theorem-1", modified_regime, LIMITS.small)
 def theorem_1(evidence: Evidence) -> Comparison:
     """Own-minus-other logit over x(t), the worst from .05 to 3 t0; the error is what the motion of attention added to it."""
     time, tolerance = evidence.curves.time, LIMITS.small
@@ -333,6 +355,7 @@ def theorem_1(evidence: Evidence) -> Comparison:
     return agreement(1.0, worst, tolerance, reason, predicted_error=error, unit="of x(t)")
 
 
+@_theorem("SnS:lemma-4", modified_regime, LIMITS.growth)
 def lemma_4(evidence: Evidence) -> Comparison:
     """|dz/dt - lemma| / |lemma| at t0 or the end; the error is what a decoder learned at the first features would change."""
     curves = evidence.curves
@@ -391,6 +414,7 @@ def _predicted_growth(evidence: Evidence, when: float) -> tuple[float, float]:
     return 0.25 * float(np.log1p(u)), error
 
 
+@_theorem("SnS:theorem-4", single_common_regime, LIMITS.growth)
 def theorem_4(evidence: Evidence) -> Comparison:
     curves, tolerance = evidence.curves, LIMITS.growth
     missing = _no_growth(evidence)
@@ -403,6 +427,7 @@ def theorem_4(evidence: Evidence) -> Comparison:
     return agreement(1.0, factor, tolerance, reason, predicted_error=error, unit="of B(t0)")
 
 
+@_theorem("SnS:sandwich", single_common_regime, 2 * LIMITS.growth)
 def sandwich(evidence: Evidence) -> Comparison:
     """f_l(0)^2 <= ln chi_l / (2 B) <= 1 at t0 for the winner of every class, to 10 %; B/K where all classes share one query."""
     curves = evidence.curves
@@ -424,6 +449,7 @@ def sandwich(evidence: Evidence) -> Comparison:
     return Comparison(bounds, float(share.mean()), LIMITS.growth, holds, reason, error, 0.0, "of 2 B")
 
 
+@_theorem("SnS:transition", transition_regime, LIMITS.transition, options.fast_gradient)
 def transition(evidence: Evidence) -> Comparison:
     """When the winners grow fastest, over K ln M / eta_Y; predicted is when gamma of theorem 1 is largest.
 
@@ -433,124 +459,20 @@ def transition(evidence: Evidence) -> Comparison:
     """
     curves, tolerance = evidence.curves, LIMITS.transition
     steep = forms.steepest_time(evidence.outputs, evidence.classes, evidence.rates["Y"]) / evidence.t0
-    found = top(curves.time, curves.mean(curves.dz[:, curves.winners]))
-    if evidence.still or found.time is None or found.low is None or found.high is None:
+    peak = top(curves.time, curves.mean(curves.dz[:, curves.winners]))
+    if evidence.still or peak.time is None or peak.low is None or peak.high is None:
         return undecided("the growth of the winning tokens has not passed its peak", steep, tolerance)
-    now = evidence.frame(found.time)
+    now = evidence.frame(peak.time)
     f = evidence.features(0)
     overlap = 0.0 if evidence.modified else float(np.max(f @ f.T - np.eye(evidence.classes)))
     fallen = np.abs(curves.z[now] - curves.z[0])[curves.supports.common]
-    motion = evidence.memory(found.time, curves.winners) + 4 * float(np.max(fallen, initial=0.0))
-    error, ratio = float(np.hypot(overlap / (1 - overlap), motion)), found.time / evidence.t0
+    motion = evidence.memory(peak.time, curves.winners) + 4 * float(np.max(fallen, initial=0.0))
+    error, ratio = float(np.hypot(overlap / (1 - overlap), motion)), peak.time / evidence.t0
     reason = (
-        f"the winning tokens grow fastest at {ratio:.3f} times K ln M / eta_Y (t={found.time:.4g}), gamma at {steep:.3f} times it"
+        f"the winning tokens grow fastest at {ratio:.3f} times K ln M / eta_Y (t={peak.time:.4g}), gamma at {steep:.3f} times it"
     )
-    half = max(found.high - found.time, found.time - found.low) / evidence.t0
+    half = max(peak.high - peak.time, peak.time - peak.low) / evidence.t0
     return agreement(steep, ratio, tolerance, reason, predicted_error=error, measured_error=half, unit="of K ln M / eta_Y")
 
 
-def _theorem(tag: str, statement: str, regime: Any, compare: Any, tolerance: float, *shown: str, **more: Any) -> Claim:
-    """A claim where the error of what its theorem neglects is known and small beside the tolerance."""
-    fields = {"kind": "prediction", "rules": 3, "elsewhere": options.fast_modified, **more}
-    return claim(tag, statement, trusted(regime, compare, tolerance), compare, *shown, **fields)
-
-
-_small, _growth, _whole = LIMITS.small, LIMITS.growth, ("start", "end")
-_winner = "growth of the winner"
-_scan = partial(claim, rules=2, cost=BATCHES, elsewhere=options.one_query_each)
-_frozen = partial(claim, kind="pattern", cost=BATCHES, elsewhere=options.long_modified)
-_at_end = partial(_frozen, group="motion at the end")
-CLAIMS = (
-    _scan(
-        "SnS:theorem-2-distinct",
-        "Scores of distinct tokens grow",
-        _distinct_regime,
-        partial(_sign, wanted=1.0),
-        "start",
-        "end",
-        kind="prediction",
-    ),
-    _scan(
-        "SnS:theorem-2-common",
-        "Scores of common tokens fall",
-        _common_regime,
-        partial(_sign, wanted=-1.0),
-        "start",
-        "end",
-        kind="prediction",
-    ),
-    _scan(
-        "SnS:order",
-        "Distinct tokens are dropped in the order of their co-occurrence P(l|n)",
-        _distinct_regime,
-        _order,
-        "end",
-        kind="pattern",
-    ),
-    _theorem(
-        "SnS:theorem-1",
-        "Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
-        modified_regime,
-        theorem_1,
-        _small,
-        *_whole,
-    ),
-    _theorem(
-        "SnS:lemma-4", "dz/dt = (eta_Z gamma/K) f o (F (F^T F)^-1 u - f)", modified_regime, lemma_4, _growth, *_whole, rules=2
-    ),
-    _theorem(
-        "SnS:theorem-3",
-        "Winner over runner-up grows as chi: r(t) = r(0) chi(t)",
-        chi_regime,
-        chi_identity,
-        _small,
-        *_whole,
-        group=_winner,
-    ),
-    _theorem("SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", single_common_regime, sandwich, 2 * _growth, *_whole, group=_winner),
-    _theorem(
-        "SnS:theorem-4",
-        "The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
-        single_common_regime,
-        theorem_4,
-        _growth,
-        *_whole,
-    ),
-    _theorem(
-        "SnS:transition",
-        "Winning tokens grow fastest when gamma peaks, at .8 to 1.1 times K ln M / eta_Y",
-        transition_regime,
-        transition,
-        LIMITS.transition,
-        "peak",
-        elsewhere=options.fast_gradient,
-    ),
-    _at_end(
-        "SnS:snap",
-        "Attention snaps: it has gone three quarters of the way that it goes in ten times the time",
-        _snap_regime,
-        _snap,
-        "peak",
-        "end",
-        rules=3,
-    ),
-    _at_end("SnS:fixed", "The combination of distinct tokens stays almost fixed", _settled_regime, _fixed, "slow", "end"),
-    _frozen(
-        "SnS:several",
-        "Attention ends on several distinct tokens, not on one winner",
-        _several_regime,
-        _several,
-        "slow",
-        "end",
-    ),
-    _frozen(
-        "SnS:sparsity",
-        "A larger eta_Y/eta_Z ends less sparse",
-        _sparsity_regime,
-        _sparsity,
-        "end",
-        rules=3,
-        cost="1 flow, as long as the run",
-        elsewhere=options.slow_attention,
-    ),
-)
+CLAIMS = claim.claims

@@ -1,12 +1,18 @@
 """Options of the study with which claims are decided that a run cannot decide."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.forms import transition_time
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.study import GENERATOR, STUDY
+
+if TYPE_CHECKING:
+    from stagescope.papers.scan_snap.text.claims import TextEvidence
 
 FLOW = ("optimizer", "steps", "lr", "momentum", "length", "batch", "record", "frames", "columns", "init_scale", "method", "rtol")
 """Options at their defaults make the flow from zero."""
@@ -54,3 +60,14 @@ long_modified = partial(_companion_options, ratio=1.0, **_LONG)
 """Snap, fixed combination, several tokens: the modified decoder at equal rates, to 300 transition times."""
 slow_attention = partial(_companion_options, ratio=10.0, **_LONG)
 """Sparsity: the same with a decoder ten times as fast as attention."""
+
+
+def fewer_windows(evidence: "TextEvidence") -> Mapping[str, Any] | None:
+    """On a text: a lower --least with which enough types count, where there is one."""
+    if evidence.topics is None or evidence.is_adam:
+        return None
+    process = evidence.topics.process
+    counts = np.sort(process.held_share * len(process.part("held-out")))[::-1]
+    if len(counts) < LIMITS.types or counts[LIMITS.types - 1] < 2:
+        return None
+    return {"least": min(process.least, int(counts[LIMITS.types - 1]))}

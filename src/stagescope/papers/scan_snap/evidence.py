@@ -163,9 +163,9 @@ class Evidence(BaseEvidence):
         others = self.reading.replicas if self.sampled and self.reading is not None else []
         if not others:
             return own, np.zeros_like(own)
-        found = np.stack([own, *(np.asarray(measure(each), dtype=float) for each in others)])
-        factor = stdtrit(len(found) - 1, 0.975) / np.sqrt(len(found))
-        return found.mean(axis=0), factor * found.std(axis=0, ddof=1)
+        values = np.stack([own, *(np.asarray(measure(each), dtype=float) for each in others)])
+        factor = stdtrit(len(values) - 1, 0.975) / np.sqrt(len(values))
+        return values.mean(axis=0), factor * values.std(axis=0, ddof=1)
 
     @cached_property
     def _features(self) -> np.ndarray:
@@ -258,7 +258,7 @@ def modified_regime(evidence: Evidence) -> Regime:
 
 def single_common_regime(evidence: Evidence) -> Regime:
     """The assumptions of theorem 4: theorem 1's, and one common token in symmetric classes."""
-    found = modified_regime(evidence)
+    regime = modified_regime(evidence)
     queries = f"{evidence.queries} queries for {evidence.classes} classes; one query for each or one for all is needed"
     more = regime_of(
         (evidence.commons == 1, f"there are {evidence.commons} common tokens, not one"),
@@ -267,9 +267,9 @@ def single_common_regime(evidence: Evidence) -> Regime:
         (evidence.rates["Z"] > 0, "attention is frozen"),
         holds="one common token, symmetric classes",
     )
-    if not found.applies or (found.holds and more.holds):
-        return Regime(True, f"{found.sentence}, {more.sentence}") if found.applies else found
-    return Regime(False, "; ".join(part.sentence for part in (found, more) if not part.holds))
+    if not regime.applies or (regime.holds and more.holds):
+        return Regime(True, f"{regime.sentence}, {more.sentence}") if regime.applies else regime
+    return Regime(False, "; ".join(part.sentence for part in (regime, more) if not part.holds))
 
 
 def transition_regime(evidence: Evidence) -> Regime:

@@ -66,8 +66,8 @@ def axis_of_figure_three() -> dict[str, float]:
 
 def syn_small(progress: Progress) -> Numbers:
     """Figure 4: SGD on Syn-Small at two rates of the decoder: attention of a class, entropy on its distinct tokens."""
-    panels, found = [], _seeds(progress, "figure-4", "rate_y", (1.0, 10.0))
-    for rate_y, runs in found.items():
+    panels, curves_by_rate = [], _seeds(progress, "figure-4", "rate_y", (1.0, 10.0))
+    for rate_y, runs in curves_by_rate.items():
         first, entropies = runs[0], [curves.mean(curves.entropy) for curves in runs]
         halves = np.split(first.c, 2, axis=1)
         common = first.supports.common[: first.supports.start[1]].tolist()
@@ -80,13 +80,13 @@ def syn_small(progress: Progress) -> Numbers:
 
 def _seeds(progress: Progress, preset: str, name: str, values: tuple[Any, ...]) -> dict[Any, list[ClassAttention]]:
     """Class attention of the runs of a preset for each value of an option, one for each seed."""
-    found: dict[Any, list[ClassAttention]] = {value: [] for value in values}
+    curves_by_value: dict[Any, list[ClassAttention]] = {value: [] for value in values}
     for value, seed in progress.each(
         [(value, seed) for value in values for seed in range(SEEDS)], preset.replace("-", " "), "runs"
     ):
         options: dict[str, Any] = {name: value}
-        found[value].append(class_attention(run_study("scan-snap", preset, seed=seed, progress=False, **options)))
-    return found
+        curves_by_value[value].append(class_attention(run_study("scan-snap", preset, seed=seed, progress=False, **options)))
+    return curves_by_value
 
 
 def adam(progress: Progress) -> Numbers:

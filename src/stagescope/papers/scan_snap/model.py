@@ -55,9 +55,9 @@ class PairwiseAttention(Described):
     @classmethod
     def every_output(cls, process: SequenceClasses) -> "PairwiseAttention":
         """Rows for the tokens in use and a column for every output, which a random initial Y needs."""
-        found = cls.merged(process)
-        _check_sizes(process.vocab, len(found.keys), len(found.queries), process.vocab)
-        return found.model_copy(update={"outputs": tuple(range(process.vocab))})
+        model = cls.merged(process)
+        _check_sizes(process.vocab, len(model.keys), len(model.queries), process.vocab)
+        return model.model_copy(update={"outputs": tuple(range(process.vocab))})
 
     @classmethod
     def full(cls, vocab: int) -> "PairwiseAttention":

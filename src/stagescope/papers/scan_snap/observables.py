@@ -207,9 +207,9 @@ def _corners(time: np.ndarray) -> np.ndarray:
 
 def law_of(run: Run) -> Pairing:
     """The model and the process of a run."""
-    found = rebuilt(run.spec["field"])
-    assert isinstance(found, Pairing)
-    return found
+    law = rebuilt(run.spec["field"])
+    assert isinstance(law, Pairing)
+    return law
 
 
 def class_attention(run: Run) -> ClassAttention:

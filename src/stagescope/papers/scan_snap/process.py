@@ -251,8 +251,8 @@ def read_classes(path: str | Path, vocab: int | None = None) -> SequenceClasses:
     if read is None:
         raise InputError(f"{path}: classes are read from .json or .csv, got {path.suffix or 'no suffix'!r}")
     try:
-        rows, found = read(read_table("the table", path))
-        return _classes(rows, vocab or found)
+        rows, classes = read(read_table("the table", path))
+        return _classes(rows, vocab or classes)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the classes in {path}: {error}") from None
 
@@ -281,9 +281,9 @@ def _from_json(text: str) -> tuple[Rows, int | None]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = Counter(name for name, _ in pairs)
-    if len(found) != len(pairs):
-        raise ValueError(f"{max(found, key=found.__getitem__)!r} is given twice in one object")
+    counts = Counter(name for name, _ in pairs)
+    if len(counts) != len(pairs):
+        raise ValueError(f"{max(counts, key=counts.__getitem__)!r} is given twice in one object")
     return dict(pairs)
 
 

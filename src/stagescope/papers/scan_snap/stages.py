@@ -146,19 +146,19 @@ def _stages(
     if not begun:
         return (stage("uniform", first, None),)
     begin, snap = min(begun), events["snap"].time
-    found = [stage("uniform", first, begin)]
+    stages = [stage("uniform", first, begin)]
     if curves.top_common[0] > 0:
         ratio = curves.top_distinct / np.where(curves.top_common > 0, curves.top_common, np.nan)
         lead = float(np.interp(end if snap is None else snap, time, ratio))
         shown = lead if np.isfinite(lead) else None
-        found.append(stage("scan", begin, snap, f", distinct/common {lead:.3g}", distinct_over_common=shown))
+        stages.append(stage("scan", begin, snap, f", distinct/common {lead:.3g}", distinct_over_common=shown))
     else:
-        found.append(stage("scan", begin, snap))
+        stages.append(stage("scan", begin, snap))
     if snap is not None:
         named = list(winners[:3])
         listed = ", ".join([*named, "..."] if len(winners) > len(named) else named)
-        found.append(stage("snapped", snap, None, f"; strongest tokens {listed}", winners=named, classes=len(winners)))
-    return lasting(found)
+        stages.append(stage("snapped", snap, None, f"; strongest tokens {listed}", winners=named, classes=len(winners)))
+    return lasting(stages)
 
 
 def stage_of(

@@ -7,50 +7,59 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.claims.words import read_words
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.scan_snap.limits import LIMITS
-from stagescope.papers.scan_snap.tags import REFERENCE, TAGS
 from stagescope.papers.scan_snap.text.study import STUDY as TEXT
 from stagescope.papers.study import NamedSweep, Study
+
+WORDS = read_words("stagescope.papers.scan_snap")
 
 
 class ScanSnapOptions(Options):
     """Scan and snap: Y and Z on sequence classes, in the long-sequence limit."""
 
-    classes: Path | None = Field(
-        None, description="table of classes (JSON or CSV, see docs/scan-snap.md) in place of the generator"
-    )
-    num_last: int = Field(2, ge=1, description="query tokens")
-    num_next_per_last: int = Field(1, ge=1, description="classes per query token")
-    num_common: int = Field(10, ge=0, description="tokens common to all classes")
-    num_common_per_last: int = Field(0, ge=0, description="tokens common to the classes of one query")
-    num_unique: int = Field(10, ge=1, description="distinct tokens per class")
-    common_p: float = Field(1.0, gt=0, description="weight of a common token")
-    umin: float = Field(0.1, gt=0, description="weight of the rarest distinct token")
-    umax: float = Field(1.0, gt=0, description="weight of the most frequent distinct token")
-    vocab: int | None = Field(None, ge=1, description="vocabulary size M of the softmax; default: the tokens in use")
+    classes: Path | None = None
+    """table of classes (JSON or CSV, see docs/scan-snap.md) in place of the generator"""
+    num_last: int = Field(2, ge=1)
+    """query tokens"""
+    num_next_per_last: int = Field(1, ge=1)
+    """classes per query token"""
+    num_common: int = Field(10, ge=0)
+    """tokens common to all classes"""
+    num_common_per_last: int = Field(0, ge=0)
+    """tokens common to the classes of one query"""
+    num_unique: int = Field(10, ge=1)
+    """distinct tokens per class"""
+    common_p: float = Field(1.0, gt=0)
+    """weight of a common token"""
+    umin: float = Field(0.1, gt=0)
+    """weight of the rarest distinct token"""
+    umax: float = Field(1.0, gt=0)
+    """weight of the most frequent distinct token"""
+    vocab: int | None = Field(None, ge=1)
+    """vocabulary size M of the softmax; default: the tokens in use"""
     rate_y: motion.Rate = Field(1.0, description="rate of the decoder Y")
     rate_z: motion.Rate = Field(1.0, description="rate of the attention scores Z")
-    decoder: Literal["gradient", "pinv"] = Field(
-        "gradient", description="step of Y: the gradient, or the theorems' modified decoder"
-    )
-    columns: Literal["merged", "all"] = Field(
-        "merged", description="keep one column for all outputs that are never targets, or all"
-    )
+    decoder: Literal["gradient", "pinv"] = "gradient"
+    """step of Y: the gradient, or the theorems' modified decoder"""
+    columns: Literal["merged", "all"] = "merged"
+    """keep one column for all outputs that are never targets, or all"""
     init_scale: motion.InitScale = Field(0.0, description="initial Y and Z uniform in +- this; needs --columns all unless 0")
     optimizer: motion.Optimizer = "flow"
     until: motion.Until = 1000.0
     steps: motion.Steps = 100
     lr: motion.StepSize = Field(1.0, description="step size of a descent; rates are relative to it")
-    length: int | None = Field(None, ge=2, description="tokens per sampled context; default: the long-sequence limit, exact")
-    batch: int = Field(128, ge=1, description="contexts per step (with --length)")
-    precision: Literal["float64", "float32"] = Field(
-        "float64", description="of steps of gd and heavy-ball (with --length); the batches are the same"
-    )
+    length: int | None = Field(None, ge=2)
+    """tokens per sampled context; default: the long-sequence limit, exact"""
+    batch: int = Field(128, ge=1)
+    """contexts per step (with --length)"""
+    precision: Literal["float64", "float32"] = "float64"
+    """of steps of gd and heavy-ball (with --length); the batches are the same"""
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
@@ -151,8 +160,8 @@ STUDY = Study(
 )
 PAPER = Paper(
     name="scan-snap",
-    reference=REFERENCE,
-    tags=TAGS,
+    reference=WORDS.reference,
+    tags=WORDS.tags,
     studies=(STUDY, TEXT),
     forms={"population": (f"{_HERE}.loss:PairwisePopulation",), "sampled": (f"{_HERE}.loss:PairwiseSampled",)},
 )

@@ -11,6 +11,7 @@ from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.reading import ScanSnapReading
+from stagescope.papers.scan_snap.study import WORDS
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, matrix, norms_view, speed_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown
@@ -59,8 +60,8 @@ class _Page:
         return tuple(f"{label(item.query)} -> {label(item.target)}" for item in self.law.process.classes)
 
     def attention(self) -> View:
-        found, attention = self.curves, self.curves.attention
-        cells = np.where(found.common, 1, np.where(found.distinct, 2, 0)).astype(np.uint8)
+        curves, attention = self.curves, self.curves.attention
+        cells = np.where(curves.common, 1, np.where(curves.distinct, 2, 0)).astype(np.uint8)
         return matrix(
             "attention",
             "Class attention",
@@ -105,16 +106,16 @@ class _Page:
 
     def tokens(self) -> View:
         """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
-        found, named, faint = self.curves, [], []
-        on, last = found.supports, np.nan_to_num(found.c[-1])
+        attention, named, faint = self.curves, [], []
+        on, last = attention.supports, np.nan_to_num(attention.c[-1])
         for n, name in enumerate(self.classes[: NAMED // 2]):
             entries = np.arange(on.start[n], on.start[n + 1])
             own = sorted(entries[~on.common[entries]].tolist(), key=lambda entry: -last[entry])
             for place, entry in enumerate(own):
-                curve = Curve(f"token {self.keys[on.key[entry]]}", found.c[:, entry], f"class {name}", faint=place > 1)
+                curve = Curve(f"token {self.keys[on.key[entry]]}", attention.c[:, entry], f"class {name}", faint=place > 1)
                 (faint if curve.faint else named).append(curve)
             shared = entries[on.common[entries]]
-            faint += [Curve(f"common {self.keys[on.key[e]]}", found.c[:, e], f"class {name}", faint=True) for e in shared]
+            faint += [Curve(f"common {self.keys[on.key[e]]}", attention.c[:, e], f"class {name}", faint=True) for e in shared]
         made = [*named, *faint][:MOST]
         about = "Attention of each class on its tokens. The two distinct tokens that end strongest are named."
         more = left_out(len(self.classes), NAMED // 2, "classes") + left_out(len(named) + len(faint))
@@ -215,29 +216,13 @@ def _decoder(run: Run, page: _Page) -> View:
 # A run of scan and snap in words: its classes, its model, and what happens in each stage.
 
 
-GLOSSARY = {
-    "common token": "A token that occurs in the contexts of several classes: it does not tell which one.",
-    "distinct token": "A token that occurs in the contexts of one class only: it tells which one.",
-    "common mass": "Attention on tokens that several classes share, averaged over the classes.",
-    "onset": "Event: attention on common tokens has visibly fallen.",
-    "peak": "Event: attention moves fastest.",
-    "winner": "Event: in every class on average a distinct token has more attention than every common one.",
-    "slow": "Event: the speed of attention has fallen to a small share of its peak.",
-    "snap": "Event: attention has gone almost all of its way and hardly changes from here on.",
-    "uniform": "Stage before attention moves: every token has its frequency.",
-    "scan": "Stage in which common tokens lose attention and distinct ones gain it.",
-    "snapped": "Stage after the snap: attention is nearly frozen.",
-    "c_n": "Attention of class n over the tokens of its contexts, in the limit of long sequences.",
-}
-
-
 def explain_run(reading: ScanSnapReading) -> Explained:
     process = reading.law.process
     layer = f"One attention layer (scores Z, decoder Y) reads a context and a query and predicts one of {process.vocab:,} tokens"
     shared = f"{len(process.common)} tokens are common to several, {len(process.distinct)} are distinct"
     many = f"There are {len(process.classes)} classes of contexts; {shared}"
     said = captions(reading.told_stages, _said)
-    return Explained(f"{layer}. {many}. {motion_words(reading.run)}", _table(process), said, GLOSSARY, "common-mass")
+    return Explained(f"{layer}. {many}. {motion_words(reading.run)}", _table(process), said, WORDS.glossary["run"], "common-mass")
 
 
 def _table(process: SequenceClasses) -> SmallTable | None:

@@ -1,5 +1,6 @@
 """Claims on text: a real run on the text that every machine has, and made-up ones that must fail."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextVa
 from stagescope.papers.focus_dilution.text.reading import bigram_flow, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.reading import check, reading
+from stagescope.runs.run import Arrays
 from stagescope.spec import build
 from validation.nulls import focus_dilution_text as nulls
 
@@ -252,3 +254,17 @@ def test_nulls_on_the_embedded_text_are_not_confirmed(null, tags, monkeypatch):
     monkeypatch.setattr(nulls, "CORPORA", ("topics",))
     found = verdicts(getattr(nulls, null)(301))
     assert "confirmed" not in {found[f"FD:text-{tag}"].verdict for tag in tags}
+
+
+def test_early_steps_are_those_of_the_frames(tmp_path):
+    """A text run is replayed up to its first opening alone, through the frames recorded there; others have no rate."""
+    run = ss.run_study("text-focus", steps=200, progress=False, **SMALL)
+    stored = ss.load(run.save(tmp_path / "true").path)
+    assert "read as they are" in reading(stored).replay_note
+    assert next(iter(ss.stages(stored).notes)) == "replay"
+    assert reading(stored).early(50).time[-1] == run.t[run.step == 50][0]
+    moved = {name: np.array(run.params[name]) for name in run.params}
+    moved["W0"][2] *= 1.01
+    replace(run, params=Arrays.of(moved), memo={}, path=None).save(tmp_path / "false")
+    with pytest.raises(ss.StagescopeError, match="misses frame 2"):
+        reading(ss.load(tmp_path / "false")).early(50)

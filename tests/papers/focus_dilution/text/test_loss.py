@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.loss import Contexts, _slopes
+from stagescope.papers.focus_dilution.loss import Contexts, context_slopes
 from stagescope.papers.focus_dilution.text.kernel import Supported
 from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextCausal, TextCounts, TextVariant
 from stagescope.spec import build
@@ -119,7 +119,7 @@ def test_supports_give_what_counts_give(seed, vocab, width, inner, length, conte
     counts = np.array([np.bincount(tokens[first : first + length], minlength=vocab) for first in begin], dtype=float)
     weights = np.eye(vocab)[tokens[begin + length]] / contexts
     every = Contexts.of(counts, tokens[begin + length - 1].astype(np.int64), weights)
-    exact, by_scores, by_product = _slopes(model.scores(params), params["W0"] @ params["W1"], every)
+    exact, by_scores, by_product = context_slopes(model.scores(params), params["W0"] @ params["W1"], every)
     query, key = params["W0"] @ params["WQ"], params["W0"] @ params["WK"]
     by_query, by_key = 0.7 * by_scores @ key, 0.7 * by_scores.T @ query
     expected = {

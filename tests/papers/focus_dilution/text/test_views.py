@@ -139,8 +139,8 @@ def test_a_run_whose_text_is_gone_has_its_views_and_stages(tmp_path):
     text = tmp_path / "own.txt"
     text.write_text("the cat sat on the mat . a dog saw the cat and sat down . " * 60)
     options = {"vocab": 8, "width": 4, "window": 8, "steps": 40, "batch": 8, "watched": 32, "frames": 20}
-    made = ss.run_study("text-focus", corpus=str(text), out=tmp_path / "run", progress=False, **options)
-    before = portrait(made, skip=SLOW)
+    ss.run_study("text-focus", corpus=str(text), out=tmp_path / "run", progress=False, **options)
+    before = portrait(ss.load(tmp_path / "run"), skip=SLOW)
     text.unlink()
     _tokenise.cache_clear()
     after = portrait(ss.load(tmp_path / "run"), skip=SLOW)

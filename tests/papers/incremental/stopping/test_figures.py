@@ -1,5 +1,6 @@
 """The figure of the sweep `early-stopping`: what it reads from the rows, its summary, its drawing."""
 
+import importlib
 import json
 
 import numpy as np
@@ -7,11 +8,14 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.papers.incremental.figures_draw import stopping_headline
-from stagescope.papers.incremental.figures_numbers import value
-from stagescope.papers.incremental.figures_own import stopping_numbers, summary
+from stagescope.papers.incremental.panels import value
+from stagescope.papers.reproductions import PACKAGE, reproduction
 from stagescope.views import figure
 from tests.papers.incremental.stopping.sweeps import SMALL, small_sweep
+
+own = reproduction("incremental").own
+stopping_numbers, summary = own.stopping_numbers, own.summary
+drawings = importlib.import_module(f"{PACKAGE}.incremental.drawings")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +46,7 @@ def test_only_runs_in_the_regime_of_the_claim_are_counted(table, numbers):
     judged = [row["measures"]["stopping"] for row in table.rows if row["measures"]["stopping"]["not_judged"] is None]
     same = sum(row["class.oracle"] == row["best_class"] for row in judged)
     assert sum(entry["judged"] for entry in numbers["summary"]) == len(judged)
-    assert f"in {same} of {len(judged)} runs, {4 - len(judged)} not judged" in stopping_headline(numbers["summary"])
+    assert f"in {same} of {len(judged)} runs, {4 - len(judged)} not judged" in drawings.stopping_headline(numbers["summary"])
 
 
 def test_the_summary_is_of_the_rows(table, numbers):

@@ -7,7 +7,7 @@ from stagescope.detect.transitions import transitions
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.stopping import Stop, adaptive_stop, looks, patient_stop
 
-STEP = np.unique(np.concatenate([[0], np.rint(np.geomspace(1, 3000, 300))])).astype(float)
+STEP = np.unique(np.concatenate([[0], np.rint(np.geomspace(1, 3000, 150))])).astype(float)
 CENTRES = (20, 500)
 
 

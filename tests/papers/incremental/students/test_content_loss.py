@@ -5,6 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.dynamics.descent import CompiledLoop, Descent, GradientLoop
+from stagescope.papers.incremental import students
 from stagescope.params import Layout
 from stagescope.spec import build
 
@@ -41,6 +42,20 @@ def test_kernel_equals_the_definition(vocab, count, context, targets, sequences,
         found, expected = loss.grad(params), loss._autodiff.grad(params, loss.data)
         for name in params:
             np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-12 * max(1.0, values))
+
+
+def test_two_layers_in_blocks(monkeypatch):
+    """Blocks of sequences, the last one smaller, add up to the definition on all of them, in both precisions."""
+    monkeypatch.setattr(students, "PASS", 25)
+    model = ss.ContentHeads(vocab=5, heads=2, context=4, targets=3, layers=2)
+    rng = np.random.default_rng(0)
+    params = {name: 0.5 * rng.normal(size=shape) for name, shape in model.shapes.items()}
+    for precision, close in (("float64", 1e-13), ("float32", 2e-6)):
+        loss = ss.ContentLoss(model=model, process=CHAIN, sequences=60, labels="soft", precision=precision)
+        assert loss.value(params) == pytest.approx(float(loss._autodiff.value(params, loss.data)), abs=close)
+        found, expected = loss.grad(params), loss._autodiff.grad(params, loss.data)
+        for name in params:
+            np.testing.assert_allclose(found[name], expected[name], atol=close)
 
 
 def test_single_precision_is_close_and_is_not_double():

@@ -1,20 +1,25 @@
 """Drawings of the figures of focus and dilution on a text."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+from matplotlib import pyplot
 from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
 
-from stagescope.papers.focus_dilution.figures_draw import line, marked, panels_of
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 PHI = COLORS[1]
 EMBEDDING = COLORS[0]
+DARK = "#444444"
+line = partial(Line2D, [], [])
+"""A line of a legend."""
 
 
 def draw(numbers: Numbers) -> Drawing:
     """Above plain steps on the clock t, below Adam on the clock of steps."""
-    drawing, axes = panels_of(2, 3, figsize=(11.4, 6.4))
+    drawing, axes = pyplot.subplots(2, 3, figsize=(11.4, 6.4), layout="constrained")
     _openings(axes[0, 0], numbers)
     _probes(axes[0, 1], numbers["plain"])
     _variant(axes[0, 2], numbers)
@@ -115,3 +120,19 @@ def _mean(axis: Any, panel: Numbers, name: str, color: str, label: str, title: s
 def _steps(axis: Any, panel: Numbers) -> None:
     axis.set_xlim(0, panel["time"][-1])
     axis.set_xlabel("step (Adam)")
+
+
+def marked(axis: Any, panel: Numbers, names: tuple[str, ...]) -> None:
+    """Thin vertical lines at events inside the axis, named above it; names of two that are near each other stand apart."""
+    low, high = axis.get_xlim()
+    close = 0.06  # share of the axis's width below which names would overlap
+    events = {name: panel["events"].get(name) for name in names}
+    inside = sorted((when, name) for name, when in events.items() if when is not None and low < when < high)
+    across = [axis.transLimits.transform(axis.transScale.transform((when, 1.0)))[0] for when, _ in inside]
+    for k, (when, name) in enumerate(inside):
+        axis.axvline(when, color=GREY, lw=0.7, ls=":", zorder=0)
+        place = axis.get_xaxis_transform()
+        before = k > 0 and across[k] - across[k - 1] < close
+        after = k + 1 < len(inside) and across[k + 1] - across[k] < close
+        side = "center" if before == after else "left" if before else "right"
+        axis.text(when, 1.01, f"${name[0]}_{name[1:]}$", transform=place, ha=side, va="bottom", fontsize=8, color=DARK)

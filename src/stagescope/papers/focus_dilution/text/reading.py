@@ -9,7 +9,7 @@ from stagescope.corpora.corpus import written
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.record import Graded, Uniform
-from stagescope.errors import InputError
+from stagescope.errors import InputError, StagescopeError
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.text import forms, stages
@@ -19,6 +19,7 @@ from stagescope.papers.focus_dilution.text.observables import TextCurves, text_c
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import companion_run, rebuilt
 from stagescope.params import key
+from stagescope.readings.replay import Replay
 from stagescope.runs.run import Run
 
 
@@ -85,10 +86,13 @@ class TextFocusReading(Reading):
         return TextEvidence(self.run, self.curves, reading=self)
 
     def early(self, steps: int) -> TextCurves:
-        """The first steps again, on the same batches, with more frames."""
-        dynamics = self.dynamics.model_copy(update={"steps": steps})
-        frames = Uniform(frames=min(60, steps + 1))
-        return text_curves(companion_run(self.field, self.run.at(0), dynamics, record=frames))
+        """The first steps again, on the same batches, with more frames, where they pass through all that were recorded there."""
+        run = self.run
+        recorded = run.only(np.arange(min(int(np.searchsorted(run.step, steps)) + 1, run.frames)))
+        law, wanted = Replay(recorded, self.field), Uniform(frames=min(60, steps + 1)).steps(steps)
+        if (again := law.refined(wanted)) is None:
+            raise StagescopeError(law.test.sentence)
+        return text_curves(again.only(np.flatnonzero(np.isin(again.step, wanted))))
 
     def bigram(self, until: float) -> Run:
         return bigram_flow(self.run, until)

@@ -9,26 +9,29 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import rankdata
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.papers.incremental.limits import LIMITS
+from stagescope.papers.incremental.study import WORDS
 from stagescope.papers.incremental.text.stages import TextEvidence
 from stagescope.params import key
+
+claim = ClaimTable(WORDS.claims)
 
 
 def _seen(evidence: TextEvidence) -> Regime:
     """One lag is clearly the most important, and the run has frames before it was acquired."""
-    found, added = evidence.information, evidence.information.added
-    second = max(np.delete(added, found.first - 1), default=0.0)
+    information, added = evidence.information, evidence.information.added
+    second = max(np.delete(added, information.first - 1), default=0.0)
     first = evidence.acquired[0][1] if evidence.acquired else np.inf
     before = int(np.sum(evidence.heads.time < first))
-    most = added[found.first - 1]
+    most = added[information.first - 1]
     return regime_of(
         (most >= LIMITS.distinct * second, f"the first lag has less than {LIMITS.distinct:g} times the next"),
         (before >= LIMITS.before, f"{before} frames before t1; at least {LIMITS.before} are needed"),
-        (most > 3 * found.errors[found.first - 1], "no lag has information about the next token"),
-        holds=f"lag {found.first} has {found.alone.max():.3g} nats, the next one adds {second:.3g}",
+        (most > 3 * information.errors[information.first - 1], "no lag has information about the next token"),
+        holds=f"lag {information.first} has {information.alone.max():.3g} nats, the next one adds {second:.3g}",
     )
 
 
@@ -42,16 +45,17 @@ def _several(evidence: TextEvidence) -> Regime:
     return base
 
 
+@claim("ISA:text-order", _seen)
 def _order(evidence: TextEvidence) -> Comparison:
     """Attention on lags has the order of the information that they add on held-out text, more than lags in random order have.
 
     Of two acquired lags whose importances differ by more than their error, none came before a more important one.
     """
     lags, added = [lag for lag, _ in evidence.acquired], evidence.held.added
-    found = _correlation(evidence.attention, added)
-    reason = f"the rank correlation of attention on lags with the information they add to held-out text is {found:+.2f}"
+    correlation = _correlation(evidence.attention, added)
+    reason = f"the rank correlation of attention on lags with the information they add to held-out text is {correlation:+.2f}"
     if not lags or evidence.useless is not None:
-        return Comparison(None, found, "above", None, f"{reason}; {evidence.useless or evidence.shown}")
+        return Comparison(None, correlation, "above", None, f"{reason}; {evidence.useless or evidence.shown}")
     wrong = next((pair for pair in combinations(lags, 2) if evidence.information.above(pair[1], pair[0])), None)
     others, above = (lag for lag in evidence.information.order if lag not in lags), evidence.information.above
     skipped = next((lag for lag in others if any(above(lag, taken) for taken in lags)), None)
@@ -61,7 +65,7 @@ def _order(evidence: TextEvidence) -> Comparison:
         return Comparison("in order", " ".join(map(str, lags)), "order", False, f"{evidence.shown}; {why}")
     orders = (key(0, "lags", i).permutation(added) for i in range(LIMITS.orders))
     chance = np.array([_correlation(evidence.attention, other) for other in orders])
-    return beyond_chance(found, chance, f"{evidence.shown}; {reason}")
+    return beyond_chance(correlation, chance, f"{evidence.shown}; {reason}")
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:
@@ -69,6 +73,7 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
+@claim("ISA:text-competition", _several)
 def _competition(evidence: TextEvidence) -> Comparison:
     """All heads attend most to the first lag of held-out text at t1; by chance each head would choose for itself."""
     if not evidence.acquired or evidence.useless is not None:
@@ -86,6 +91,7 @@ def _competition(evidence: TextEvidence) -> Comparison:
     return beyond_chance(share, np.array(chance), f"{reason}; they give {share:.2f} of their attention to lag {wanted}")
 
 
+@claim("ISA:text-level", _seen)
 def _level(evidence: TextEvidence) -> Comparison:
     """Between t1 and t2 the loss is flattest, on a logarithmic clock, near the best loss with the first lag alone."""
     limit, unit = LIMITS.broad, "share of the step"
@@ -109,6 +115,7 @@ def _level(evidence: TextEvidence) -> Comparison:
     return agreement(0.0, gap, limit, f"{flattest}; {levels} ({gap:+.0%} of the step)", measured_error=error, unit=unit)
 
 
+@claim("ISA:text-parting", _several)
 def _parting(evidence: TextEvidence) -> Comparison:
     """At t2 one head has left the first lag, and all others still attend most to it."""
     if len(evidence.acquired) < 2 or evidence.useless is not None:
@@ -120,35 +127,4 @@ def _parting(evidence: TextEvidence) -> Comparison:
     return Comparison("one head", f"{left} of {len(tops)}", "exact", left == 1 and second in tops, reason)
 
 
-TEXT_CLAIMS = (
-    claim(
-        "ISA:text-order",
-        "on a text, lags get attention in the order of the information they add",
-        _seen,
-        _order,
-        "t1",
-        "t*",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:text-competition",
-        "all heads first attend to the most informative lag",
-        _several,
-        _competition,
-        "t1",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:text-level",
-        "before the second lag the loss rests at the level of the first lag alone",
-        _seen,
-        _level,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=2,
-    ),
-    claim("ISA:text-parting", "heads leave the first lag one at a time", _several, _parting, "t1", "t2", kind="pattern", rules=2),
-)
+TEXT_CLAIMS = claim.claims

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def compute(progress: Progress, seeds: int = 3) -> Numbers:
     """A student on the embedded text, for several seeds: loss and attention over steps, and the information of each lag."""
-    rows, found = [], lag_information(TextIncrementalOptions(**PRESETS["topics"]).read(), 8)
+    rows, information = [], lag_information(TextIncrementalOptions(**PRESETS["topics"]).read(), 8)
     for seed in progress.each(range(seeds), "figure lags", "runs"):
         run = run_study("text-incremental", "topics", seed=seed, progress=False)
         curves = text_lag_curves(run)
@@ -34,7 +34,7 @@ def compute(progress: Progress, seeds: int = 3) -> Numbers:
                 "levels": curves.levels.tolist(),
             }
         )
-    return {"corpus": "topics", "runs": rows, "information": found.facts}
+    return {"corpus": "topics", "runs": rows, "information": information.facts}
 
 
 def draw(found: Numbers) -> "Drawing":

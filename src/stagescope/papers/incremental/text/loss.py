@@ -140,11 +140,11 @@ class _Pairs:
 
     def means(self, lag: int, values: np.ndarray, stretches: int) -> np.ndarray:
         """The same over each of some stretches of the text."""
-        cuts, found = np.linspace(0, len(self.stream), stretches + 1).round().astype(int), []
+        cuts, means = np.linspace(0, len(self.stream), stretches + 1).round().astype(int), []
         for start, stop in pairwise(cuts.tolist()):
             later = self.stream.take(np.arange(start + lag, stop + lag), mode="wrap")
-            found.append(values[self.stream[start:stop], later].mean())
-        return np.array(found)
+            means.append(values[self.stream[start:stop], later].mean())
+        return np.array(means)
 
 
 class TextHeads(HeadsKernel):

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from stagescope.corpora.corpus import AboutText, TextCorpus
 from stagescope.detect.stage import Stage, Stages
+from stagescope.papers.incremental.study import WORDS
 from stagescope.papers.incremental.text.loss import lag_information
 from stagescope.papers.incremental.text.stages import LagHeads, TextEvidence, TextLagCurves, detect, text_lag_curves
 from stagescope.papers.reading import Reading
@@ -51,23 +52,12 @@ class TextIncrementalReading(Reading):
         return TextEvidence(self.run, self.heads, curves.information, curves.levels, curves.held_information, curves.gain)
 
 
-GLOSSARY = {
-    "lag": "How many tokens back: lag 1 is the token before the one that is predicted.",
-    "lag #": "The token that many places before the one that is predicted.",
-    "t#": "Event: a head first gives a further lag half of its attention.",
-    "agreement": "How alike the attention of the heads is: 1 where all look at the same lags.",
-    "start": "Stage before any lag is acquired.",
-    "# lag": "Stage in which one lag is acquired: some head gives it at least half of its attention.",
-    "# lags": "Stage in which so many lags are acquired: each has at least half of some head's attention.",
-}
-
-
 def explain_text(reading: TextIncrementalReading) -> Explained:
     law = reading.law
     heads, lags = law.model.heads, law.model.context
     layer = f"{heads} attention head{'s' * (heads > 1)}, which see positions only, predict each token from the {lags} before it"
     said = f"{layer}, in the text {law.process.title} ({law.process.vocab:,} types). {motion_words(reading.run)}"
-    return Explained(said, captions=captions(reading.told_stages, _said), glossary=GLOSSARY)
+    return Explained(said, captions=captions(reading.told_stages, _said), glossary=WORDS.glossary["text"])
 
 
 def _said(stage: Stage) -> str:

@@ -95,25 +95,29 @@ class LagHeads:
 def acquired(heads: LagHeads) -> tuple[tuple[int, float], ...]:
     """Acquired lags with their times, earliest first."""
     best = heads.mass.max(axis=1)
-    found = [(lag + 1, first_crossing(heads.time, best[:, lag], LIMITS.most, rising=True)) for lag in range(best.shape[1])]
-    return tuple(sorted(((lag, when) for lag, when in found if when is not None), key=lambda pair: pair[1]))
+    times_of_lags = [
+        (lag + 1, first_crossing(heads.time, best[:, lag], LIMITS.most, rising=True)) for lag in range(best.shape[1])
+    ]
+    return tuple(sorted(((lag, when) for lag, when in times_of_lags if when is not None), key=lambda pair: pair[1]))
 
 
 def detect(heads: LagHeads, *, clock: str, status: str) -> Stages:
     """Events t1, t2, ...: when the first, the second, ... lag was acquired; at most as many as heads and as lags."""
-    found, best = acquired(heads), heads.mass.max(axis=1)
+    times_of_lags, best = acquired(heads), heads.mass.max(axis=1)
     events, notes = {f"t{j}": Event.missing() for j in range(1, min(heads.mass.shape[1:]) + 1)}, {}
-    for j, (lag, _) in enumerate(found, start=1):  # intervals are from the spacing of records and the noise of batches in the run
+    for j, (lag, _) in enumerate(
+        times_of_lags, start=1
+    ):  # intervals are from the spacing of records and the noise of batches in the run
         how, share = f"a head gives lag {lag} half of its attention", best[:, lag - 1]
         error = TWO_SIDED * flutter(heads.time, share)
         events[f"t{j}"] = crossing(heads.time, share, LIMITS.most, True, error=error, how=how)
         notes[f"t{j}"] = f"lag {lag}"
-    rest, most, taken = "every lag was acquired", best.max(axis=0), {lag for lag, _ in found}
+    rest, most, taken = "every lag was acquired", best.max(axis=0), {lag for lag, _ in times_of_lags}
     if others := [lag for lag in range(1, len(most) + 1) if lag not in taken]:
         lag = max(others, key=lambda one: most[one - 1])
         rest = f"no other lag had {LIMITS.most:g} of a head's attention; lag {lag} had the most, {most[lag - 1]:.2f}"
     notes |= {name: rest for name, event in events.items() if event.time is None}
-    return Stages.of(status, clock, events, _stages(heads, found), notes)
+    return Stages.of(status, clock, events, _stages(heads, times_of_lags), notes)
 
 
 def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stage, ...]:

@@ -14,19 +14,26 @@ from stagescope.papers.study import Study
 class TextIncrementalOptions(TextOptions):
     """Incremental learning on a text: positional heads that predict the next word from the few before it."""
 
-    window: int = Field(8, ge=2, description="tokens before the next one that heads can look at: lags 1 to this")
-    heads: int = Field(3, ge=1, description="attention heads")
-    batch: int = Field(2048, ge=1, description="windows a step sees, drawn anew for each")
-    watched: int = Field(20_000, ge=1, description="windows of the recorded loss, at equal distances in the train part")
+    window: int = Field(8, ge=2)
+    """tokens before the next one that heads can look at: lags 1 to this"""
+    heads: int = Field(3, ge=1)
+    """attention heads"""
+    batch: int = Field(2048, ge=1)
+    """windows a step sees, drawn anew for each"""
+    watched: int = Field(20_000, ge=1)
+    """windows of the recorded loss, at equal distances in the train part"""
     optimizer: motion.BatchOptimizer = "adam"
-    rate_values: float | None = Field(None, gt=0, description="step size of the values V; default: .01 for adam, 5 for sgd")
-    rate_attention: float | None = Field(None, ge=0, description="step size of the scores a; default: that of the values")
+    rate_values: float | None = Field(None, gt=0)
+    """step size of the values V; default: .01 for adam, 5 for sgd"""
+    rate_attention: float | None = Field(None, ge=0)
+    """step size of the scores a; default: that of the values"""
     momentum: motion.Momentum = 0.9
     steps: motion.Steps = Field(3000, description="steps")
     init_scale: motion.InitScale = Field(
         1e-2, description="standard deviation of the initial attention scores; values start at 0"
     )
-    frames: int = Field(250, ge=12, description="recorded frames, log-spaced")
+    frames: int = Field(250, ge=12)
+    """recorded frames, log-spaced"""
 
 
 PRESETS: dict[str, dict[str, Any]] = {

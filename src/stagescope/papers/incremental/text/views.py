@@ -23,26 +23,26 @@ def text_lag_views(reading: Reading) -> list[Maker]:
     Without its text a run is shown by what it stores, which includes its words; levels and held-out loss are left out.
     """
     run = reading.run
-    found = text_lag_curves(run)
-    heads, lags = found.mass.shape[1:]
+    lags_of_run = text_lag_curves(run)
+    heads, lags = lags_of_run.mass.shape[1:]
     try:
-        information = found.information
+        information = lags_of_run.information
     except InputError:  # the text is not at hand
         information = None
 
     def loss() -> View | None:
-        uniform = Level("uniform prediction, ln M", float(np.log(found.law.process.vocab)))
+        uniform = Level("uniform prediction, ln M", float(np.log(lags_of_run.law.process.vocab)))
         about = "Cross-entropy of the next word in nats."
         if information is None:
             return loss_view(run, (uniform,), f"{about} Its levels and the held-out loss need the text, which is not at hand.")
-        unigram, first = found.levels
+        unigram, first = lags_of_run.levels
         levels = (
             uniform,
             Level("entropy of the words", float(unigram)),
             Level(f"best with lag {information.first} alone", float(first)),
         )
         about += f" The best with lag {information.first} alone is computed from the counts of the text."
-        return loss_view(run, levels, about, (Curve("held-out loss", found.held_out),))
+        return loss_view(run, levels, about, (Curve("held-out loss", lags_of_run.held_out),))
 
     def by_lag() -> View:
         cells, about = np.zeros((heads, lags), dtype=np.uint8), "Row = head, column = lag."
@@ -56,7 +56,7 @@ def text_lag_views(reading: Reading) -> list[Maker]:
             "attention",
             "Attention of each head by lag",
             about,
-            found.mass,
+            lags_of_run.mass,
             rows=numbered("head", heads),
             columns=tuple(str(lag + 1) for lag in range(lags)),
             row_axis="head",
@@ -65,23 +65,23 @@ def text_lag_views(reading: Reading) -> list[Maker]:
         )
 
     def masses() -> View:
-        made = pairs(found.mass, numbered("lag", lags))
+        made = pairs(lags_of_run.mass, numbered("lag", lags))
         about = "Lag 1 is the word before, lag 2 the one before that; one colour per lag." + left_out(heads * lags)
         return curves("mass", "Attention of each head on each lag", about, "attention", made)
 
     def value_maps() -> View:
         """The values of the 40 most frequent words: tokens are ordered by frequency, and more labels would not be legible."""
-        size = min(40, found.law.process.vocab)
+        size = min(40, lags_of_run.law.process.vocab)
         some = shown(run, heads * size**2, CELLS)
         values = np.swapaxes(np.asarray(some.run.params["V"])[:, :, :size, :size], 2, 3)  # stored (head, output, token)
-        kept = (run.config or {}).get("words") or found.law.process.words
+        kept = (run.config or {}).get("words") or lags_of_run.law.process.words
         words = tuple(map(written, kept[:size]))
         high = largest(values)
         return Matrices(
             "value-maps",
             "Values of each head",
             "Row = word that a head attends to, column = next word whose logit it changes."
-            + left_out(found.law.process.vocab, size, "words"),
+            + left_out(lags_of_run.law.process.vocab, size, "words"),
             values,
             panels=numbered("head", heads),
             rows=words,
@@ -99,5 +99,7 @@ def text_lag_views(reading: Reading) -> list[Maker]:
         some = shown(run, run.params["V"][0].size, CELLS)
         return heads_in_plane(np.asarray(some.run.params["V"]), some.frames)
 
-    several = [partial(agreement_view, found, found.mass_agreement, LAGS)] if heads > 1 else []  # one head agrees with itself
+    several = (
+        [partial(agreement_view, lags_of_run, lags_of_run.mass_agreement, LAGS)] if heads > 1 else []
+    )  # one head agrees with itself
     return [loss, by_lag, masses, *several, value_maps, in_plane, partial(values_view, run, ("V",)), partial(norms_view, run)]

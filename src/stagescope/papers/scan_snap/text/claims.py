@@ -4,23 +4,25 @@ Scores also fit the noise of their training windows. So every claim about types 
 number with the scores of types of equal frequency in random order.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chance, not_applicable, regime_of, undecided
 from stagescope.detect.noise import TWO_SIDED
+from stagescope.papers.scan_snap.companion_options import fewer_windows
 from stagescope.papers.scan_snap.evidence import ADAM
 from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.study import WORDS
 from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention, on_held_out
 from stagescope.papers.scan_snap.text.stages import after_prior, last_tenth, peak_of
 from stagescope.params import key
 from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
+
+claim = ClaimTable(WORDS.claims)
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
@@ -143,17 +145,7 @@ def _topical(evidence: TextEvidence) -> Regime:
     )
 
 
-def _fewer_windows(evidence: TextEvidence) -> Mapping[str, Any] | None:
-    """A lower --least with which enough types count, where there is one."""
-    if evidence.topics is None or evidence.is_adam:
-        return None
-    process = evidence.topics.process
-    counts = np.sort(process.held_share * len(process.part("held-out")))[::-1]
-    if len(counts) < LIMITS.types or counts[LIMITS.types - 1] < 2:
-        return None
-    return {"least": min(process.least, int(counts[LIMITS.types - 1]))}
-
-
+@claim("SnS:text-frequency", _topical, elsewhere=fewer_windows)
 def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
     """A number on held-out windows against chance; it speaks against the claim only where the scan is over."""
     curves = evidence.topics
@@ -183,6 +175,7 @@ def _rate_regime(evidence: TextEvidence) -> Regime:
     return regime_of((not evidence.decays, back), holds=f"constant rate {evidence.rate:g}, compared with half of it")
 
 
+@claim("SnS:text-rate", _rate_regime)
 def _larger_sparser(evidence: TextEvidence) -> Comparison:
     here, error = late_entropy(evidence.curves), entropy_error(evidence.curves)
     if evidence.decays:  # a companion run would decide nothing
@@ -204,6 +197,7 @@ def _freezing_regime(evidence: TextEvidence) -> Regime:
     return _FULL if evidence.topics is not None else Regime(True, "decaying rate" if evidence.decays else "constant rate")
 
 
+@claim("SnS:text-freezing", _freezing_regime)
 def _freezing(evidence: TextEvidence) -> Comparison:
     """Attention must not freeze at a constant rate; at a decaying one it must, where it does not at a constant one."""
     if evidence.unlearned is not None:
@@ -224,29 +218,4 @@ def _freezing(evidence: TextEvidence) -> Comparison:
     return Comparison(LIMITS.small, here, "below", holds, f"{numbers} and {here:.3f} at the decaying rate")
 
 
-_pattern = partial(claim, kind="pattern", rules=2)
-TEXT_CLAIMS = (
-    _pattern(
-        "SnS:text-frequency",
-        "Scores rank types by how distinct they are in held-out text, at equal frequency",
-        _topical,
-        _ranked_at_frequency,
-        "end",
-        group="types on text",
-        elsewhere=_fewer_windows,
-    ),
-    _pattern(
-        "SnS:text-rate",
-        "A larger learning rate makes attention of the transformer sparser",
-        _rate_regime,
-        _larger_sparser,
-        "end",
-    ),
-    _pattern(
-        "SnS:text-freezing",
-        "Freezing of the full transformer needs a decaying rate",
-        _freezing_regime,
-        _freezing,
-        "end",
-    ),
-)
+TEXT_CLAIMS = claim.claims

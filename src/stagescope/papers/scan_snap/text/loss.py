@@ -9,7 +9,8 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.corpora.window_loss import TokenWindowLoss
-from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
+from stagescope.fields.by_kernel import ByPasses
+from stagescope.fields.field import Found, OfModel, StepGradient
 from stagescope.memory import require_memory, require_parameters, require_work
 from stagescope.papers.scan_snap.loss import cross_entropy
 from stagescope.papers.scan_snap.model import PairwiseAttention
@@ -23,7 +24,7 @@ def on_windows(process: TopicWindows) -> PairwiseAttention:
     return PairwiseAttention(vocab=process.vocab, keys=process.keys, queries=(process.token,), outputs=process.targets)
 
 
-class PairwiseWindows(OfModel, Described, Objective):
+class PairwiseWindows(OfModel, Described, ByPasses):
     """L = - mean over windows of log softmax(Y^T f)_next, f ~ N_l exp(z_l) of unit length [SnS:text-windows].
 
     The softmax is over the whole vocabulary; words that are never next share the merged column. A step of a descent uses
@@ -86,46 +87,33 @@ class PairwiseWindows(OfModel, Described, Objective):
         return windows.start, self.rows[windows.key], windows.count, self.columns[windows.target]
 
     @cached_property
-    def _all(self) -> np.ndarray:
+    def seen(self) -> np.ndarray:
         return np.arange(len(self.windows))
 
-    def minibatch(self, step: int) -> np.ndarray:
-        """The windows of one step."""
-        if self.batch is None:
-            return self._all
-        return key(self.seed, "windows", step).integers(len(self.windows), size=self.batch)
+    def minibatch(self, step: int) -> np.ndarray | None:
+        return None if self.batch is None else key(self.seed, "windows", step).integers(len(self.windows), size=self.batch)
 
-    def _padded(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """What the definition reads: keys and counts (B, widest) of some windows, with zero counts in narrower windows."""
+    def arrays(self, on: np.ndarray) -> dict[str, np.ndarray]:
+        """Keys and counts (B, widest) of some windows, with zero counts in narrower windows."""
         start, keys, count, target = self._columns
-        sizes = np.diff(start)[rows]
+        sizes = np.diff(start)[on]
         inside = np.arange(sizes.max()) < sizes[:, None]
-        place = np.where(inside, start[rows][:, None] + np.arange(sizes.max()), 0)
-        return {"keys": keys[place], "counts": np.where(inside, count[place], 0.0), "target": target[rows]}
-
-    @property
-    def data(self) -> Any:
-        return self._padded(self._all)
-
-    def draw(self, step: int) -> Any:
-        return None if self.batch is None else self._padded(self.minibatch(step))
+        place = np.where(inside, start[on][:, None] + np.arange(sizes.max()), 0)
+        return {"keys": keys[place], "counts": np.where(inside, count[place], 0.0), "target": target[on]}
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, window by window."""
         scores = params["Z"][0][data["keys"]]
         return cross_entropy(params["Y"], scores, **data, multiplicity=self.model.multiplicity)
 
-    def _kernel(self, params: Params, rows: np.ndarray) -> Found:
+    def _kernel(self, params: Params, on: np.ndarray, wanted: bool = True, gradient: bool = True) -> Found:
         from stagescope.papers.scan_snap.kernel import window_gradient
 
         out = self.model.init()
         y, z = (np.array(block, dtype=float) for block in (params["Y"], params["Z"][0]))  # recorded arrays are read-only
         start, keys, count, target = self._columns
-        loss = window_gradient(y, z, rows, start, keys, count, target, self.model.multiplicity, out["Y"], out["Z"][0])
+        loss = window_gradient(y, z, on, start, keys, count, target, self.model.multiplicity, out["Y"], out["Z"][0])
         return float(loss), out
-
-    def value(self, params: Params) -> float:
-        return self._kernel(params, self._all)[0]
 
     def log_laws(self, params: Params) -> np.ndarray:
         """The logarithm of the predicted law of the outputs on every window (windows, outputs)."""
@@ -134,20 +122,6 @@ class PairwiseWindows(OfModel, Described, Objective):
         logits = np.add.reduceat(f[:, None] * np.asarray(params["Y"])[keys], start[:-1], axis=0)
         top = logits.max(axis=1, keepdims=True)
         return logits - top - np.log(np.exp(logits - top) @ self.model.multiplicity)[:, None]
-
-    def values(self, params: Params) -> np.ndarray:
-        """The loss of every frame of recorded parameters."""
-        return np.array([self.value({"Y": y, "Z": z}) for y, z in zip(params["Y"], params["Z"], strict=True)])
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._kernel(params, self._all)[1]
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        return flat_field(lambda params: self._kernel(params, self._all), layout, rates)
-
-    def step_gradient(self, layout: Layout) -> StepGradient:
-        """The gradient that a step of a descent uses."""
-        return flat_gradient(lambda params, step: self._kernel(params, self.minibatch(step))[1], layout)
 
 
 # The transformer of scan and snap's figures on text: one layer, one head, LayerNorm after each part [SnS:text-transformer].
@@ -187,10 +161,10 @@ class TextTransformer(Described):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         wide, mlp = self.width, self.hidden
-        found: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide), **dict.fromkeys("QKVO", (wide, wide))}
-        found |= {"M": (wide, mlp), "m": (mlp,), "N": (mlp, wide), "n": (wide,)}
-        found |= {f"{kind}_{part}": (wide,) for part in ("head", "mlp") for kind in ("gain", "shift")}
-        return found | {"U": (wide, self.vocab), "u": (self.vocab,)}
+        shapes: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide), **dict.fromkeys("QKVO", (wide, wide))}
+        shapes |= {"M": (wide, mlp), "m": (mlp,), "N": (mlp, wide), "n": (wide,)}
+        shapes |= {f"{kind}_{part}": (wide,) for part in ("head", "mlp") for kind in ("gain", "shift")}
+        return shapes | {"U": (wide, self.vocab), "u": (self.vocab,)}
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
@@ -202,14 +176,14 @@ class TextTransformer(Described):
         """Embeddings and output uniform in +-0.1, as in the language-modelling example that the paper's code starts from; other
         matrices uniform in +-sqrt(6/(inputs + outputs)); biases 0, gains 1.
         """
-        found = {}
+        blocks = {}
         for name, shape in self.shapes.items():
             if len(shape) > 1:
                 reach = 0.1 if name in "EU" else np.sqrt(6 / sum(shape))
-                found[name] = reach * key(seed, "init", name).uniform(-1.0, 1.0, size=shape)
+                blocks[name] = reach * key(seed, "init", name).uniform(-1.0, 1.0, size=shape)
             else:
-                found[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
-        return found
+                blocks[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
+        return blocks
 
     @cached_property
     def fixed_places(self) -> np.ndarray:
@@ -286,10 +260,10 @@ class TextTransformerLoss(TokenWindowLoss):
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """The gradient that a step of a descent uses, from a flat vector to a flat vector."""
-        found = _flat_gradient(self.model, layout, self.precision)  # pyright: ignore[reportArgumentType]
+        gradient_of = _flat_gradient(self.model, layout, self.precision)  # pyright: ignore[reportArgumentType]
 
         def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            out[:] = found(vector, self.arrays(self.minibatch(step)))
+            out[:] = gradient_of(vector, self.arrays(self.minibatch(step)))
 
         return gradient
 
@@ -326,8 +300,8 @@ def _flat_gradient(model: TextTransformer, layout: Layout, precision: str) -> An
     from stagescope.autodiff import jax, jnp
 
     def flat(vector: Any, data: Any) -> Any:
-        found = jax.grad(partial(next_token_loss, model))(layout.unpack(vector.astype(precision)), data["tokens"])
-        return jnp.concatenate([found[name].ravel() for name in layout.names])
+        blocks = jax.grad(partial(next_token_loss, model))(layout.unpack(vector.astype(precision)), data["tokens"])
+        return jnp.concatenate([blocks[name].ravel() for name in layout.names])
 
     return jax.jit(flat)
 

@@ -184,17 +184,17 @@ def topic_windows(
         ('cat', 'dog')
     """
     chosen = tuple(nexts) or choose_nexts(corpus, query, topics=topics, window=window, least=least)
-    found = TopicWindows(corpus=corpus, query=query, nexts=chosen, window=window, least=least)
+    windows = TopicWindows(corpus=corpus, query=query, nexts=chosen, window=window, least=least)
     if query in chosen:
         raise InputError(f"{query!r} is the query and cannot be a next word as well")
     for part in ("train", "held-out"):
-        seen = np.bincount(found.part(part).target, minlength=len(chosen))
+        seen = np.bincount(windows.part(part).target, minlength=len(chosen))
         if not seen.all() and part == "train":
             lacking = chosen[int(np.argmin(seen))]
             raise InputError(f"{query!r} is never followed by {lacking!r} in the training stretches of {corpus.source}")
         if not seen.any():
             raise InputError(f"no held-out stretch of {corpus.source} has {query!r} before {', '.join(chosen)}: take other words")
-    return found
+    return windows
 
 
 def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int = 32, least: int = 20) -> tuple[str, ...]:
@@ -267,12 +267,12 @@ def _cut(process: TopicWindows) -> tuple[tuple[int, ...], dict[PartName, Windows
 
 def _places(stream: np.ndarray, token: int, window: int, stretches: int) -> tuple[np.ndarray, np.ndarray]:
     """Places of a token in training and in held-out stretches, with a full window before and a token after it."""
-    found = np.flatnonzero(stream == token)
-    found = found[(found >= window) & (found < len(stream) - 1)]
-    first, last = (found - window) * stretches // len(stream), (found + 1) * stretches // len(stream)
-    found, stretch = found[first == last], first[first == last]
+    places = np.flatnonzero(stream == token)
+    places = places[(places >= window) & (places < len(stream) - 1)]
+    first, last = (places - window) * stretches // len(stream), (places + 1) * stretches // len(stream)
+    places, stretch = places[first == last], first[first == last]
     held = stretch % LIMITS.held_every == LIMITS.held_every - 1
-    return found[~held], found[held]
+    return places[~held], places[held]
 
 
 def _types(stream: np.ndarray, places: np.ndarray, window: int, token: int) -> tuple[np.ndarray, np.ndarray]:
@@ -286,8 +286,8 @@ def _types(stream: np.ndarray, places: np.ndarray, window: int, token: int) -> t
 
 def _count(stream: np.ndarray, places: np.ndarray, target: np.ndarray, window: int, column: np.ndarray) -> Windows:
     """Windows as counts over keys; `column` maps tokens to keys, -1 for other tokens. Windows without a key are left out."""
-    found = column[stream[places[:, None] - window + np.arange(window)]]
-    row, keys = np.nonzero(found >= 0)[0], found[found >= 0]
+    columns = column[stream[places[:, None] - window + np.arange(window)]]
+    row, keys = np.nonzero(columns >= 0)[0], columns[columns >= 0]
     flat, count = np.unique(row * len(column) + keys, return_counts=True)
     row, keys = flat // len(column), flat % len(column)
     sizes = np.bincount(row, minlength=len(places))

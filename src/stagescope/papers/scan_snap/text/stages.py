@@ -47,7 +47,7 @@ def detect(curves: TextAttention, *, clock: str, status: str) -> Stages:
     if masses is not None:
         events |= _shifts(curves.time, *masses, prior, notes, end)
     events |= _moves(curves.motion, later, notes, end)
-    missing = {name: notes[name] for name, found in events.items() if found.time is None}
+    missing = {name: notes[name] for name, event in events.items() if event.time is None}
     times = {name: found.time for name, found in events.items()}
     return Stages.of(status, clock, events, _stages(curves, masses, times, later), missing)
 
@@ -149,7 +149,7 @@ def _stages(
     if prior is None:
         return (stage("prior", first, None),)
     last = None if snap is None else max(snap, prior)
-    found = [stage("prior", first, prior), stage("scan", prior, last)]
+    stages = [stage("prior", first, prior), stage("scan", prior, last)]
     if last is not None:
-        found.append(stage("snapped", last, None))
-    return lasting(found)
+        stages.append(stage("snapped", last, None))
+    return lasting(stages)

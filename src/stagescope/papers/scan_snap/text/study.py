@@ -15,26 +15,39 @@ from stagescope.papers.study import Study
 class TextSnapOptions(TextOptions):
     """Scan and snap on a text: Y and Z on the windows before a query word, or a one-layer transformer on all of it."""
 
-    model: Literal["topics", "transformer"] = Field(
-        "topics", description="Y and Z on topical classes of a query word, or the one-layer transformer"
-    )
-    vocab: int = Field(1000, ge=2, description="tokens: the most frequent types, and one for all others")
-    window: int | None = Field(None, ge=2, description="tokens before a query, or of a window; default: 32, for transformer 35")
-    query: str = Field("the", description="query word of the topical classes")
-    nexts: tuple[str, ...] = Field((), description="words after the query, one class each; default: those that bear most content")
-    topics: int = Field(8, ge=2, description="how many next words are chosen where none are named")
-    least: int = Field(20, ge=1, description="training windows that a type must be in to count")
-    width: int = Field(64, ge=1, description="width of the transformer")
-    hidden: int | None = Field(None, ge=1, description="units of its MLP; default: twice the width")
-    places: Literal["none", "sinusoidal"] = Field("none", description="whether it knows positions")
-    optimizer: Literal["sgd", "adam"] = Field("sgd", description="how steps are made from gradients of batches")
-    lr: float | None = Field(None, gt=0, description="step size; default: 1, for transformer 5, for adam .01")
-    decay: float | None = Field(None, gt=0, lt=1, description="the step size falls to this share of itself over the steps")
+    model: Literal["topics", "transformer"] = "topics"
+    """Y and Z on topical classes of a query word, or the one-layer transformer"""
+    vocab: int = Field(1000, ge=2)
+    """tokens: the most frequent types, and one for all others"""
+    window: int | None = Field(None, ge=2)
+    """tokens before a query, or of a window; default: 32, for transformer 35"""
+    query: str = "the"
+    """query word of the topical classes"""
+    nexts: tuple[str, ...] = ()
+    """words after the query, one class each; default: those that bear most content"""
+    topics: int = Field(8, ge=2)
+    """how many next words are chosen where none are named"""
+    least: int = Field(20, ge=1)
+    """training windows that a type must be in to count"""
+    width: int = Field(64, ge=1)
+    """width of the transformer"""
+    hidden: int | None = Field(None, ge=1)
+    """units of its MLP; default: twice the width"""
+    places: Literal["none", "sinusoidal"] = "none"
+    """whether it knows positions"""
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    """how steps are made from gradients of batches"""
+    lr: float | None = Field(None, gt=0)
+    """step size; default: 1, for transformer 5, for adam .01"""
+    decay: float | None = Field(None, gt=0, lt=1)
+    """the step size falls to this share of itself over the steps"""
     clip: motion.Clip = Field(None, description="longest gradient; default: none, for transformer .5")
     rate_y: motion.Rate = Field(1.0, description="rate of the decoder Y, relative to lr")
     rate_z: motion.Rate = Field(1.0, description="rate of the attention scores Z, relative to lr")
-    steps: int | None = Field(None, ge=1, description="steps; default: 3000, for transformer 1500")
-    batch: int | None = Field(None, ge=1, description="windows a step sees; default: 256, for transformer 20")
+    steps: int | None = Field(None, ge=1)
+    """steps; default: 3000, for transformer 1500"""
+    batch: int | None = Field(None, ge=1)
+    """windows a step sees; default: 256, for transformer 20"""
 
 
 _TRANSFORMER: dict[str, Any] = {"model": "transformer"}

@@ -11,6 +11,7 @@ from stagescope.detect.stage import Stage
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.study import WORDS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
 from stagescope.papers.scan_snap.text.observables import (
     TextAttention,
@@ -75,26 +76,26 @@ class _TopicPage:
     def mapped(self) -> np.ndarray:
         """Types of the attention map: those of each kind that end with most attention, common ones first."""
         last = self.attention[-1].max(axis=0)
-        found = [sorted(np.flatnonzero(self.kinds == kind), key=lambda i: -last[i])[: SIZES.types] for kind in (1, 2)]
-        return np.array([*found[0], *found[1]], dtype=int)
+        chosen_types = [sorted(np.flatnonzero(self.kinds == kind), key=lambda i: -last[i])[: SIZES.types] for kind in (1, 2)]
+        return np.array([*chosen_types[0], *chosen_types[1]], dtype=int)
 
     def topic_loss(self) -> View:
-        found, law = self.curves, self.curves.law
+        attention, law = self.curves, self.curves.law
         judge = PairwiseWindows(model=law.model, process=law.process, part="held-out")
-        levels = (_uniform(law.model.vocab), Level("prior of the next words", found.prior_loss))
-        words = ", ".join(found.process.nexts)
-        about = f"Cross-entropy of the word after “{found.process.query}” in nats; next words: {words}. The prior is the "
+        levels = (_uniform(law.model.vocab), Level("prior of the next words", attention.prior_loss))
+        words = ", ".join(attention.process.nexts)
+        about = f"Cross-entropy of the word after “{attention.process.query}” in nats; next words: {words}. The prior is the "
         about += "least loss without a window. Where the held-out loss rises again, the model fits noise of the training windows."
-        made = [Curve("loss", found.loss), Curve("held-out loss", judge.values(self.run.params))]
+        made = [Curve("loss", attention.loss), Curve("held-out loss", judge.values(self.run.params))]
         return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=self.frames)
 
     def masses(self) -> View:
-        found = self.curves
-        made = [Curve("common types", found.common_mass), Curve("distinct types", found.distinct_mass)]
-        counts = int(found.process.common.sum()), int(found.process.distinct.sum())
+        attention = self.curves
+        made = [Curve("common types", attention.common_mass), Curve("distinct types", attention.distinct_mass)]
+        counts = int(attention.process.common.sum()), int(attention.process.distinct.sum())
         about = f"Attention of held-out windows on the {counts[0]} common and the {counts[1]} distinct types; some may be both."
         about += " Attention on common types first rises, because the prior is learned through them; then it falls."
-        levels = [Level("twice the start, distinct types", 2 * float(found.distinct_mass[0]))]
+        levels = [Level("twice the start, distinct types", 2 * float(attention.distinct_mass[0]))]
         return curves(
             "masses", "Attention on common and distinct types", about, "attention", made, levels=levels, frames=self.frames
         )
@@ -131,15 +132,15 @@ class _TopicPage:
 
     def scores(self) -> View:
         """The highest scores and the lowest of common types by name; other types are drawn faintly behind them."""
-        found, kinds = self.curves.scores, self.kinds
-        order = np.argsort(-found[-1])
+        scores, kinds = self.curves.scores, self.kinds
+        order = np.argsort(-scores[-1])
         common = [i for i in order[::-1] if self.curves.process.common[i]]
         named = [*order[: SIZES.named], *(i for i in common[: SIZES.named] if i not in order[: SIZES.named])]
         rest = [i for i in order if i not in named]
         behind = rest[:: max(1, len(rest) // (MOST - len(named)))][: MOST - len(named)]
         family = ("types that are neither", "common types", "distinct types")
-        first = [Curve(self.words[i], found[:, i], family[kinds[i]]) for i in named]
-        made = [*first, *(Curve(self.words[i], found[:, i], family[kinds[i]], faint=True) for i in behind)]
+        first = [Curve(self.words[i], scores[:, i], family[kinds[i]]) for i in named]
+        made = [*first, *(Curve(self.words[i], scores[:, i], family[kinds[i]], faint=True) for i in behind)]
         ends = f"the {SIZES.named} highest, and the {SIZES.named} lowest of common types"
         about = f"z_l, before the softmax. By name: {ends}; drawn faintly: {len(behind)} of the other {len(rest)}."
         about += " Scores of distinct types grow, those of common types fall."
@@ -203,9 +204,9 @@ def topic_views(reading: Reading) -> list[Maker]:
     run = reading.run
     law = rebuilt(run.spec["field"])
     some = shown(run, len(law.process.part("train").key), OBSERVED)
-    found = text_attention(some.run)
-    assert isinstance(found, TopicAttention)
-    page = _TopicPage(some.run, found, some.frames)
+    attention = text_attention(some.run)
+    assert isinstance(attention, TopicAttention)
+    page = _TopicPage(some.run, attention, some.frames)
     return [
         page.topic_loss,
         page.attention_map,
@@ -213,8 +214,8 @@ def topic_views(reading: Reading) -> list[Maker]:
         page.strongest,
         page.scores,
         page.ranked,
-        partial(_motion, found, page.frames),
-        partial(_entropy, found, page.frames, "types of a window"),
+        partial(_motion, attention, page.frames),
+        partial(_entropy, attention, page.frames, "types of a window"),
         page.decoder,
         page.plane,
         partial(norms_view, run),
@@ -247,7 +248,7 @@ def transformer_views(reading: Reading) -> list[Maker]:
     run = reading.run
     law: Any = rebuilt(run.spec["field"])
     some = shown(run, law.watched * law.length**2, OBSERVED)
-    found, judge = text_attention(some.run), held_out(law)
+    attention, judge = text_attention(some.run), held_out(law)
     tokens = judge.watched_tokens
     chosen = known_windows(tokens, law.process.words, SIZES.maps)
     maps = np.array([judge.attention(some.run.at(frame))[chosen] for frame in range(some.run.frames)])
@@ -255,8 +256,8 @@ def transformer_views(reading: Reading) -> list[Maker]:
     return [
         partial(_text_loss, some.run, law, judge, some.frames),
         *(partial(_map, maps[:, i], words[i], i, some.frames) for i in range(len(words))),
-        partial(_entropy, found, some.frames, "tokens before a query"),
-        partial(_motion, found, some.frames),
+        partial(_entropy, attention, some.frames, "tokens before a query"),
+        partial(_motion, attention, some.frames),
         partial(_embedding, run, law.process),
         partial(values_view, run),
         partial(norms_view, run),
@@ -297,25 +298,9 @@ def _embedding(run: Run, corpus: TextCorpus) -> View:
 # A run of scan and snap on a text in words: the text, the model, and what happens in each stage, with the numbers of the run.
 
 
-GLOSSARY = {
-    "common type": "A word that is in many windows of every class: it does not tell which word comes next.",
-    "distinct type": "A word that is seen far more often before some next words than before others.",
-    "common mass": "Attention on common types, averaged over held-out windows.",
-    "distinct mass": "Attention on distinct types, averaged over held-out windows.",
-    "entropy": "Of attention, in nats: low where it is on few words.",
-    "prior": "Event: the model knows how frequent the next words are, before it uses the context.",
-    "onset": "Event: after the prior, common types have lost 2 % of their attention.",
-    "doubled": "Event: distinct types have twice the attention they started with.",
-    "peak": "Event: attention moves fastest after the prior.",
-    "snap": "Event: an eighth of the way of attention since the prior is still to go.",
-    "scan": "Stage after the prior: attention leaves common words for distinct ones.",
-    "snapped": "Stage after the snap: attention hardly moves any more.",
-}
-
-
 def explain_text(reading: TextSnapReading) -> Explained:
     said = f"{_sentence(reading.law)} {motion_words(reading.run)}"
-    return Explained(said, captions=captions(reading.told_stages, _said), glossary=GLOSSARY)
+    return Explained(said, captions=captions(reading.told_stages, _said), glossary=WORDS.glossary["text"])
 
 
 def _sentence(law: Any) -> str:

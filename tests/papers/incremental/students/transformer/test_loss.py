@@ -21,8 +21,11 @@ DOUBLE, SINGLE = full(labels="soft"), full(labels="soft", precision="float32")
 FEW = full(15, labels="soft")  # its definition is compiled once for all tests
 
 
-def test_a_spec_of_version_two_names_the_kernel():
-    assert build({**DOUBLE.describe(), "engine": "kernel"}) == DOUBLE
+def test_a_spec_of_version_two_names_the_kernel_and_no_student():
+    spec = {**DOUBLE.describe(), "engine": "kernel"}
+    assert build(spec) == DOUBLE
+    del spec["model"]["student"]
+    assert build(spec).model == MODEL.model_copy(update={"student": "pre-norm"})
     with pytest.raises(ss.InputError, match="engine"):
         build({**DOUBLE.describe(), "engine": "jax"})
 

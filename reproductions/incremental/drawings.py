@@ -4,33 +4,116 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
+from stagescope.views.figure import COLORS, GREY, Numbers
 
 DARK = "#444444"
 OPEN: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "white", "mew": 1.3, "ms": 5, "zorder": 6}
 
 
+TRUNCATED = ("$T_1$", "$T_2$", "teacher")
+SHADE = 0.72
+"""Colours of heads are mixed into white no further than this, so that the spans stay visible."""
+
+
 def losses(numbers: Numbers) -> Drawing:
-    """Loss of one run, and its divergences."""
+    """Loss of one run, and its divergences from the truncated teachers."""
     drawing, axes = plt.subplots(1, 2, figsize=(9.6, 3.7), layout="constrained")
     _loss(axes[0], numbers)
-    _divergence(axes[1], numbers)
+    _divergence(axes[1], numbers, "kl_teachers")
     return _headline(drawing, numbers)
 
 
-def divergences(numbers: Numbers) -> Drawing:
-    """Divergences of one run."""
+def two_divergences(numbers: Numbers) -> Drawing:
+    """Divergences of one run from the truncated teachers, and from learned n-grams."""
+    drawing, axes = plt.subplots(1, 2, figsize=(9.6, 3.7), layout="constrained", sharey=True)
+    _divergence(axes[0], numbers, "kl_teachers")
+    _divergence(axes[1], numbers, "kl_learned")
+    return _headline(drawing, numbers)
+
+
+def learned(numbers: Numbers) -> Drawing:
+    """Divergences of one run from learned n-grams and the teacher."""
     drawing, axis = plt.subplots(figsize=(5.8, 3.8), layout="constrained")
-    _divergence(axis, numbers)
+    _divergence(axis, numbers, "kl_learned")
     return _headline(drawing, numbers)
 
 
-def attention_of_last(numbers: Numbers) -> Drawing:
-    """Attention of the last run."""
-    return attention(numbers, -1)
+def learned_and_loss(numbers: Numbers) -> Drawing:
+    drawing, axes = plt.subplots(1, 2, figsize=(9.6, 3.7), layout="constrained")
+    _divergence(axes[0], numbers, "kl_learned")
+    _loss(axes[1], numbers)
+    return _headline(drawing, numbers)
+
+
+def overview(numbers: Numbers) -> Drawing:
+    """Loss, divergences, attention of all heads at three steps, and the ideal: each span in a colour of its own."""
+    drawing, axes = plt.subplots(2, 4, figsize=(11.6, 6.4), layout="constrained", height_ratios=(1, 1.1))
+    for axis in axes[0]:
+        axis.remove()
+    grid = axes[0, 0].get_gridspec()
+    _loss(drawing.add_subplot(grid[0, :2]), numbers)
+    _divergence(drawing.add_subplot(grid[0, 2:]), numbers, "kl_teachers")
+    panel = numbers["panels"][0]
+    maps = list(panel["maps"].items())[-3:]
+    for axis, (step, heads) in zip(axes[1], maps, strict=False):
+        coloured_map(axis, np.array(heads), panel, f"step {step}")
+    for axis in axes[1, len(maps) : -1]:
+        axis.set_visible(False)
+    coloured_map(axes[1, -1], ideal(panel, np.array(maps[-1][1]).shape[1:]), panel, "each span alone")
+    return _headline(drawing, numbers)
+
+
+def combined(numbers: Numbers) -> Drawing:
+    """Attention of all heads at some steps, their colours added."""
+    panel = numbers["panels"][0]
+    maps = panel["maps"]
+    drawing, axes = plt.subplots(1, len(maps), figsize=(2.9 * len(maps), 3.6), layout="constrained", squeeze=False)
+    for axis, (step, heads) in zip(axes[0], maps.items(), strict=True):
+        coloured_map(axis, np.array(heads), panel, f"step {step}")
+    return _headline(drawing, numbers, f"one colour for each of {len(next(iter(maps.values())))} heads, outlines are the spans")
+
+
+def by_head(numbers: Numbers) -> Drawing:
+    """Attention of each head at some steps: a row for each step, a column for each head."""
+    panel = numbers["panels"][0]
+    maps = panel["maps"]
+    count = len(next(iter(maps.values())))
+    drawing, axes = plt.subplots(len(maps), count, figsize=(2.7 * count, 2.7 * len(maps)), layout="constrained", squeeze=False)
+    for row, (step, heads) in zip(axes, maps.items(), strict=True):
+        for number, (axis, head) in enumerate(zip(row, heads, strict=True)):
+            coloured_map(axis, np.array(head)[None], panel, f"head {number + 1}, step {step}", COLORS[number:])
+    return _headline(drawing, numbers)
+
+
+def ideal(panel: Numbers, shape: tuple[int, ...]) -> np.ndarray:
+    """Attention (spans, targets, positions) of heads that are each on one span."""
+    found = np.zeros((len(panel["groups"]), *shape))
+    for number, group in enumerate(panel["groups"]):
+        for target in range(shape[0]):
+            found[number, target, [panel["context"] + target - lag for lag in group]] = 1 / len(group)
+    return found
+
+
+def coloured_map(axis: Any, heads: np.ndarray, panel: Numbers, title: str, colors: Any = COLORS) -> None:
+    """Attention (H, targets, positions) as colours added to white, strongest at the largest attention; outlines of the spans."""
+    away = 1 - np.array([to_rgb(color) for color, _ in zip(colors, heads, strict=False)])
+    strength = np.einsum("hts,hc->tsc", heads / max(heads.max(), 1e-12), away)
+    axis.imshow(1 - np.clip(SHADE * strength, 0, 1), aspect="auto", interpolation="nearest")
+    targets = np.arange(heads.shape[1])
+    for place, group in enumerate(panel["groups"]):
+        for edge in (max(group), min(group) - 1):  # left and right end of the span in each row
+            x = np.repeat(panel["context"] + targets - edge - 0.5, 2)
+            y = np.stack([targets - 0.5, targets + 0.5], axis=1).ravel()
+            axis.plot(x, y, color=DARK, lw=0.7, ls=("-", "--", ":")[place % 3])
+    axis.grid(visible=False)
+    axis.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.set(
+        title=title, xlabel="position", ylabel="target", xlim=(-0.5, heads.shape[2] - 0.5), ylim=(heads.shape[1] - 0.5, -0.5)
+    )
 
 
 def inits_and_ratios(numbers: Numbers) -> Drawing:
@@ -56,114 +139,64 @@ def _family(axis: Any, numbers: Numbers, family: Numbers, color: str, label: str
     axis.fill_between(grid, values.min(axis=0), values.max(axis=0), color=color, alpha=0.18, lw=0)
     shown = family["panels"][family["nearest"]]
     axis.plot(shown["step"], shown["excess"], color=color, label=label)
-    _published(axis, numbers, family["compared"]["step"], family["compared"]["published"], color)
+    _published(axis, numbers, np.array(family["step"]) + 1, family["published"], color)
 
 
 def sizes(numbers: Numbers) -> Drawing:
-    drawing, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    """The best excess so far by number of sequences, and divergences from the best of each class; lines at the best step."""
+    drawing, axes = plt.subplots(1, 4, figsize=(14.0, 3.7), layout="constrained", width_ratios=(1.3, 1, 1, 1))
     for panel, best, color in zip(numbers["panels"], numbers["best"].values(), COLORS, strict=False):
-        label = f"{panel['label']}: best {best['excess']:.2f} at {best['step']}, class {best['nearest'][0]}"
-        axis.plot(panel["step"], panel["excess"], color=color, label=label)
-        axis.plot(best["step"], best["excess"], marker="o", color=color, ms=5, zorder=5)
-        step = best["published_step"] if best["published_step"] is not None else panel["step"][-1]
-        _published(axis, numbers, step, best["published_excess"], color, "published best moment")
-    axis.set(ylabel="loss above Bayes (nats)", ylim=(0, 2.6), title="training sequences")
-    _steps(axis)
-    axis.legend(loc="upper right", fontsize=7.5)
-    return _headline(drawing, numbers)
-
-
-def overlapping(numbers: Numbers) -> Drawing:
-    drawing, axes = plt.subplots(1, 1 + len(numbers["panels"]), figsize=(12.4, 3.7), layout="constrained")
-    for panel, color in zip(numbers["panels"], COLORS, strict=False):
-        axes[0].plot(panel["step"], panel["loss"], color=color, label=panel["label"])
-    _level(axes[0], numbers["panels"][0]["bayes"], "Bayes")
-    row = next(iter(numbers["compared"].values()))
-    _published(axes[0], numbers, row["step"], row["published"])
-    axes[0].set(ylabel="loss (nats)", title="loss", ylim=(0, 2.2))
+        axes[0].plot(panel["step"], np.minimum.accumulate(panel["excess"]), color=color, label=panel["label"])
+        step = panel["step"][-1] if best["published_step"] is None else best["published_step"] + 1
+        _published(axes[0], numbers, step, best["published_excess"], color, "published best")
+    axes[0].set(ylabel="least loss above Bayes so far (nats)", ylim=(0, 2.6), title="training sequences")
     _steps(axes[0])
-    axes[0].legend()
-    for axis, panel in zip(axes[1:], numbers["panels"], strict=True):
-        heads_by_lag(axis, panel["lags"][-1], panel["groups"], f"{panel['label']}: attention at step {panel['step'][-1]}")
-    return _headline(drawing, numbers)
+    axes[0].legend(loc="upper right", fontsize=7.5)
+    for axis, panel, best in zip(axes[1:], numbers["panels"], numbers["best"].values(), strict=False):
+        _divergence(axis, {**numbers, "panels": [panel], "published": {}}, "kl_classes")
+        axis.axvline(best["step"], color=DARK, lw=0.9, ls="--")
+        axis.legend(fontsize=7, loc="upper center")
+    return _headline(drawing, numbers, "dashed: best step")
 
 
 def _loss(axis: Any, numbers: Numbers) -> None:
-    panel, compared = numbers["panels"][0], numbers["compared"].get("loss")
+    panel, read = numbers["panels"][0], numbers["published"].get("loss")
     axis.plot(panel["step"], panel["loss"], color=COLORS[0], label="loss to the true law")
-    if compared is not None:
-        _published(axis, numbers, compared["step"], compared["published"], COLORS[0])
+    if read is not None:
+        _published(axis, numbers, [int(step) + 1 for step in read], list(read.values()), COLORS[0])
     levels = (
         {f"$l_{j}$": level for j, level in enumerate(panel["levels"]) if j} if "levels" in panel else {"Bayes": panel["bayes"]}
     )
     for name, level in levels.items():
         _level(axis, level, name)
-    axis.set(ylabel="loss (nats)", title=panel["label"], ylim=(0, 2.4))
+    axis.set(ylabel="loss (nats)", title=panel["label"], ylim=(0, 1.1 * max(2.0, panel["loss"][0])))
     _steps(axis)
+    axis.set_xlim(0, panel["step"][-1])
     axis.legend()
 
 
-def _divergence(axis: Any, numbers: Numbers) -> None:
-    kind = "kl_classes" if "kl_classes" in numbers["compared"] else "kl_teachers"
-    panel, compared = numbers["panels"][0], numbers["compared"].get(kind)
-    curves = np.array(panel[kind])
-    letter, what = ("F", "best of class") if kind == "kl_classes" else ("T", "truncated teacher")
-    for j in range(curves.shape[1]):
-        axis.plot(panel["step"], curves[:, j], color=COLORS[j], label=f"${letter}_{j + 1}$")
-        if compared is not None:
-            _published(axis, numbers, compared["step"], [row[j] for row in compared["published"]], COLORS[j])
-    axis.set(ylabel=f"KL({what} || model)", title=panel["label"], ylim=(0, 1.3 * float(np.max(curves[len(curves) // 8 :]))))
+def _divergence(axis: Any, numbers: Numbers, kind: str) -> None:
+    """KL from truncated teachers or from learned n-grams; where none were learned, from the best members of the classes."""
+    panel, read = numbers["panels"][0], numbers["published"].get(kind)
+    ours = kind if kind in panel else "kl_classes"
+    curves = np.array(panel[ours])
+    reach = np.maximum.accumulate([max(group) for group in sorted(panel["groups"], key=min)])
+    names = {
+        "kl_teachers": TRUNCATED,
+        "kl_learned": (*(f"learned {lags}-gram" for lags in reach[:-1]), "teacher"),
+        "kl_classes": ("best of $F_1$", "best of $F_2$", "teacher"),
+    }[ours]
+    for j, name in enumerate(names):
+        axis.plot(panel["step"], curves[:, j], color=COLORS[j], label=name)
+        if read is not None:
+            points = {int(step) + 1: row[j] for step, row in read.items() if row[j] is not None}
+            _published(axis, numbers, list(points), list(points.values()), COLORS[j])
+    what = "truncated teacher" if kind == "kl_teachers" else "n-gram" if ours == "kl_learned" else "class"
+    top = 1.25 * float(np.max(curves[len(curves) // 20 :]))
+    axis.set(ylabel=f"KL({what} || model)", title=panel["label"], ylim=(0, top))
     _steps(axis)
+    axis.set_xlim(0, panel["step"][-1])
     axis.legend(loc="upper right", ncols=2)
-
-
-def attention(numbers: Numbers, place: int = 0) -> Drawing:
-    """Attention of one run, the first: by lag at some moments, and the mass of each head on each group over time."""
-    panel = numbers["panels"][place]
-    step = np.array(panel["step"])
-    moments = np.geomspace(max(step[-1] * 0.06, 1), step[-1], 4)  # at equal ratios of the step, up to the end
-    frames = sorted({int(np.argmin(np.abs(step - moment))) for moment in moments})
-    heads = len(panel["mass"][0])
-    drawing, axes = plt.subplots(2, max(len(frames), heads), figsize=(11.6, 5.4), layout="constrained", squeeze=False)
-    image: Any = None
-    for axis, frame in zip(axes[0], frames, strict=False):
-        image = heads_by_lag(axis, panel["lags"][frame], panel["groups"], f"step {panel['step'][frame]}")
-    mass = np.array(panel["mass"])
-    for head, axis in enumerate(axes[1][:heads]):
-        for group, lags in enumerate(panel["groups"]):
-            axis.plot(
-                panel["step"],
-                mass[:, head, group],
-                color=COLORS[group],
-                label="lags " + "-".join(map(str, sorted({lags[0], lags[-1]}))) + (", most important" if group == 0 else ""),
-            )
-        axis.set(title=f"head {head + 1}", ylim=(0, 1.02))
-        _steps(axis)
-    axes[1, 0].set_ylabel("attention on the span")
-    handles, labels = axes[1, 0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    for axis in (*axes[0, len(frames) :], *axes[1, heads:]):
-        axis.set_visible(False)
-    drawing.colorbar(image, ax=axes[0, : len(frames)].tolist(), label="attention", shrink=0.9)
-    return _headline(drawing, numbers, panel["label"])
-
-
-def heads_by_lag(axis: Any, attention: list[list[float]], groups: list[list[int]], title: str) -> Any:
-    """A row per head, a column per lag; bars above are the spans, one over another where they overlap."""
-    lags = np.array(attention)
-    heads, reach = lags.shape
-    image = axis.imshow(lags, aspect="auto", cmap=colour_map(), vmin=0, vmax=1, extent=(0.5, reach + 0.5, heads + 0.5, 0.5))
-    axis.grid(visible=False)
-    shared = len({lag for group in groups for lag in group}) < sum(map(len, groups))
-    axis.set_title(title, pad=20 if shared else 13)  # above the bars
-    for place, group in enumerate(groups):
-        height = 1.03 + (0.02 * place if shared else 0)
-        ends = [group[0] - 0.42, group[-1] + 0.42]
-        bar = {"lw": 2.5, "solid_capstyle": "butt", "clip_on": False, "transform": axis.get_xaxis_transform()}
-        axis.plot(ends, [height, height], color=COLORS[place], **bar)
-    ticks = {"xticks": range(1, reach + 1, 1 if reach <= 8 else 2), "yticks": range(1, heads + 1)}
-    axis.set(**ticks, xlabel="lag", ylabel="head", xlim=(0.5, reach + 0.5), ylim=(heads + 0.5, 0.5))
-    return image
 
 
 def _level(axis: Any, level: float, name: str) -> None:
@@ -173,7 +206,7 @@ def _level(axis: Any, level: float, name: str) -> None:
 
 
 def _steps(axis: Any) -> None:
-    axis.set(xlabel="step", xlim=(0, None))
+    axis.set(xlabel="updates (published step s is after s + 1)", xlim=(0, None))
 
 
 def _published(axis: Any, numbers: Numbers, step: Any, values: Any, color: str = DARK, label: str = "published") -> None:

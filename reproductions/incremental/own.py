@@ -9,9 +9,9 @@ from stagescope.detect.levels import plateaus, transitions
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import InputError, StagescopeError
-from stagescope.papers.incremental.figures_numbers import rounded, value
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import HeadCurves, head_curves
+from stagescope.papers.incremental.panels import rounded, value
 from stagescope.papers.incremental.stopping import stopping
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import companion_run, ended
@@ -24,13 +24,13 @@ from stagescope.views.figure import Numbers
 def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     """Figure 10: N = 40, three heads, gains m^2, m, 1, noise 1e-6 on the attention weights, mirror law [ISA:mirror]."""
     runs = [
-        ended(run_study("incremental", "ode-mirror", seed=seed, until=until, progress=False), f"draw {seed}")
+        ended(run_study("incremental", "published-flow", seed=seed, until=until, progress=False), f"draw {seed}")
         for seed in progress.each(range(draws), "flows", "flows")
     ]
     curves = [head_curves(run) for run in runs]
-    found = [_drawn(item, seed) for seed, item in enumerate(curves)]
-    drops = np.array([panel["drops"] for panel in found], dtype=float)
-    pairs = [pair for panel in found for pair in zip(panel["plateaus"], value("figure-10-levels"), strict=True)]
+    drawn_curves = [_drawn(item, seed) for seed, item in enumerate(curves)]
+    drops = np.array([panel["drops"] for panel in drawn_curves], dtype=float)
+    pairs = [pair for panel in drawn_curves for pair in zip(panel["plateaus"], value("figure-10-levels"), strict=True)]
     gaps = [abs(mine - level) for mine, level in pairs if mine is not None]
     # the largest difference in loss between the first run and the same flow by a second solver
     run, until = runs[0], float(runs[0].t[-1])
@@ -38,7 +38,7 @@ def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     again = companion_run(reading(run).law, run.at(0), second, until=until, record=record)
     apart = float(np.abs(head_curves(again).loss - curves[0].loss).max())
     return {
-        "panels": found,
+        "panels": drawn_curves,
         "levels": rounded(curves[0].forms.levels),
         "drops": rounded([drops.min(axis=0), drops.max(axis=0)], 2),
         "published_drops": value("figure-10-drops"),
@@ -82,8 +82,8 @@ def stopping_numbers(table: Any) -> Numbers:
     done = [run for run in runs if "gain" in run]
     if not done:
         raise InputError("no row of the sweep has the measure stopping; sweep with --measure stopping")
-    found = summary(done)
-    sizes = [entry["sequences"] for entry in found]
+    facts = summary(done)
+    sizes = [entry["sequences"] for entry in facts]
     shown = sorted({sizes[place] for place in (0, len(sizes) // 3, 2 * len(sizes) // 3)})
     panels = []
     for size in shown:  # curves and stops of the first run of each size, which is computed again from its row
@@ -93,7 +93,7 @@ def stopping_numbers(table: Any) -> Numbers:
         stops = {rule: {name: run[f"{name}.{rule}"] for name in ("step", "loss", "class")} for rule in RULES}
         panels.append({"sequences": size, "seed": run["seed"], "stops": stops, **lines})
     settings = {"preset": table.plan.preset, "validation": LIMITS.held_out, **table.plan.fixed}
-    parts = {"levels": done[0]["levels"], "summary": found, "runs": runs, "panels": panels}
+    parts = {"levels": done[0]["levels"], "summary": facts, "runs": runs, "panels": panels}
     return {"settings": settings, **parts, "measured": value("early-stopping")}
 
 
@@ -112,7 +112,7 @@ def _summary(size: int, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "sequences": size,
         "runs": len(runs),
-        "loss": {name: _mean(found) for name, found in losses.items()},
+        "loss": {name: _mean(values) for name, values in losses.items()},
         "loss_range": {name: [min(found), max(found)] if found else [None, None] for name, found in losses.items()},
         "class_at_stop": [run["class.oracle"] for run in runs],
         "best_class": [run["best_class"] for run in runs],
