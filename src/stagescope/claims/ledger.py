@@ -112,7 +112,7 @@ class Ledger:
             text.append(f"{sentence}\n", style="yellow")
         by_reason: dict[str, list[str]] = {}
         for row in self.verdicts:
-            if row.verdict == "not applicable" and row.elsewhere is None:
+            if row.verdict == "not applicable" and (row.elsewhere is None or row.elsewhere.verdict is None):
                 by_reason.setdefault(row.reason, []).append(row.tag)
         for row in self.verdicts:
             if len(by_reason.get(row.reason, ())) > 1:

@@ -387,7 +387,7 @@ def _head_events(evidence: Evidence) -> Comparison:
         return undecided("no event of the first cycle comes before the second head direction", 0.0, 1.0, "tolerances")
     worst = max(off, key=lambda name: off[name])
     unmet = "comes in run or prediction alone" if math.isinf(off[worst]) else f"is off by {off[worst]:.2f} of its tolerance"
-    reason = f"of {len(off)} numbers of the first cycle {worst} {unmet}"
+    reason = f"the worst of {len(off)} numbers of the first cycle, {worst}, {unmet}"
     return Comparison(0.0, min(off[worst], 1e3), 1.0, off[worst] <= 1, reason, unit="tolerances")
 
 
@@ -570,7 +570,7 @@ def _claim(
     return claim(tag, statement, regime, inside, *shown, **{"kind": "prediction", **more})
 
 
-HEAD = "the head model from the same start, a tenth of this run"
+HEAD = "the head model from the same start, about a tenth of the cost of a wide run"
 ADAM_CLAIMS = (
     _claim("FDA:signs", "Each neuron condenses with the sign that its own start gives it", _condensing, _signs, "start", "E1"),
     _claim("FDA:rows", "All rows of the embedding move by the same vector, whatever pi is", _rowwise, _rows, "start", "E1"),

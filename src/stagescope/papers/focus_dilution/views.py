@@ -276,9 +276,9 @@ def _total_focuses(stages: Stages, stage: Stage, clock: str) -> Iterator[str]:
             continue
         heights = cycle.facts["height"]
         rows = listed([f"query {row} ({height:.3f} at the most)" for row, height in heights.items()])
-        until = "and has not let go of it" if cycle.stop is None else f"until {clock} = {cycle.stop:.4g}"
+        until = "and has not let go of it" if cycle.stop is None else f"the last until {clock} = {cycle.stop:.4g}"
         gives = "gives" if len(heights) == 1 else "give"
-        yield f"From {clock} = {cycle.start:.4g} on {rows} {gives} token {cycle.facts['token']} nearly all attention, {until}."
+        yield f"From {clock} = {cycle.start:.4g} on {rows} {gives} token {cycle.facts['token']} most attention, {until}."
 
 
 def _pause(reading: FocusDilutionReading, before: Stage, after: Stage | None) -> str:
