@@ -201,7 +201,7 @@ def compare(last: int) -> dict[str, Any]:
 
 
 def sweep_seconds() -> float:
-    from stagescope.papers.reproductions import reproduction
+    from stagescope.papers.study import reproduction
     from stagescope.progress import Progress
 
     entropy_grid = reproduction("scan_snap").figures.entropy_grid

@@ -19,7 +19,7 @@ from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.papers.linear_icl.setup import flow_frames
 from stagescope.papers.linear_icl.study import PRESETS
 from stagescope.papers.published import published
-from stagescope.papers.reproductions import reproduction
+from stagescope.papers.study import reproduction
 from stagescope.params import Params, key
 from stagescope.progress import Progress
 

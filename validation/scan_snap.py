@@ -7,8 +7,8 @@ import numpy as np
 import stagescope as ss
 from stagescope.detect.events import peak
 from stagescope.papers.published import published
-from stagescope.papers.reproductions import reproduction
 from stagescope.papers.scan_snap import forms
+from stagescope.papers.study import reproduction
 from stagescope.progress import Progress
 
 figures = reproduction("scan_snap").figures

@@ -11,7 +11,7 @@ from stagescope.errors import InputError
 from stagescope.papers.focus_dilution.text.claims import CLAIMS
 from stagescope.papers.focus_dilution.text.study import PRESETS
 from stagescope.papers.reading import reading
-from stagescope.papers.reproductions import reproduction
+from stagescope.papers.study import reproduction
 
 VARIANT = reproduction("focus_dilution").text_figures.VARIANT
 TARGETS = {"tinystories": True, "wikitext-2": True, "tiny-shakespeare": False}

@@ -9,10 +9,10 @@ import stagescope as ss
 from stagescope.corpora.known import locate
 from stagescope.errors import InputError
 from stagescope.papers.published import published
-from stagescope.papers.reproductions import reproduction
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import TopicAttention, text_attention
+from stagescope.papers.study import reproduction
 from stagescope.progress import Progress
 
 MUST_HOLD = "SnS:text-frequency"

@@ -75,12 +75,14 @@ class Check(ReadingCommand):
         from stagescope.papers.reading import check
         from stagescope.papers.registry import watched_problems
         from stagescope.runs.store import load
-        from stagescope.watching.source import is_watched
 
         run = load(self.folder)
         ledger = check(run, self.claims or (), self.elsewhere, control=self.control, progress=self.progress)
-        for problem in watched_problems() if is_watched(run) else ():
-            say(printable(problem))
+        if run.spec["field"] is None:  # as of every watched model
+            from stagescope.watching.source import is_watched
+
+            for problem in watched_problems() if is_watched(run) else ():
+                say(printable(problem))
         show("check", ledger, self.json_, hint=not self.explain)
         if self.explain and not self.json_:
             from stagescope.cli.render import print_claim_legend

@@ -31,16 +31,16 @@ from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.progress import progress_for
 from stagescope.readings.answers import kept_answer
 from stagescope.readings.replay import Replay, ReplayTest
-from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
 from stagescope.spec import build, canonical
 from stagescope.threads import one_blas_thread
-from stagescope.views.any_run import any_views, derived
-from stagescope.views.view import Explained, Maker, any_explained
 
 if TYPE_CHECKING:
     import pandas
+
+    from stagescope.runs.export import Derived
+    from stagescope.views.view import Explained, Maker
 
 
 Made = TypeVar("Made")
@@ -359,17 +359,21 @@ class Reading:
         return (0.0, "") if self.has_own_ladder else search_cost(after_fork(self.run), self.field)
 
     @cached_property
-    def views(self) -> list[Maker]:
+    def views(self) -> "list[Maker]":
         """What a page shows of the run, each made when called."""
+        from stagescope.views.any_run import any_views  # claims need no views
+
         return any_views(self) if self.kind is None else self.kind.views(self)
 
     @cached_property
-    def explained(self) -> Explained:
+    def explained(self) -> "Explained":
         """Model, process and stages in words, as the paper has them; of any other run in general ones."""
+        from stagescope.views.view import any_explained
+
         return any_explained(self) if self.kind is None else self.kind.explain(self)
 
     @cached_property
-    def derived(self) -> tuple[Derived, ...]:
+    def derived(self) -> "tuple[Derived, ...]":
         """What the views show, as named arrays: attention, singular values, entropies, whatever the paper derives from a run.
 
         What was recorded is not among them. A view that cannot be made is left out.
@@ -382,12 +386,16 @@ class Reading:
         return self._derived[1]
 
     @cached_property
-    def _derived(self) -> tuple[tuple[Derived, ...], tuple[str, ...]]:
+    def _derived(self) -> "tuple[tuple[Derived, ...], tuple[str, ...]]":
+        from stagescope.views.any_run import derived
+
         return derived(self.run, self.views if self.run.frames else ())
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The recorded series and the derived curves, one row a frame, by the clock (needs the extra `stagescope[pandas]`)."""
         frame = needed("pandas", "pandas", "reading.to_pandas()").DataFrame
+        from stagescope.runs.export import columns
+
         return frame(columns(self.run, self.derived)).set_index(self.run.clock)
 
     def _repr_html_(self) -> str:

@@ -1,13 +1,17 @@
 """A study is one question of a paper: options, presets and how to set up a run. This module imports nothing heavy."""
 
+import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from stagescope.errors import InputError, unknown
+import stagescope
+from stagescope.errors import InputError, StagescopeError, unknown
 from stagescope.options import Options, option
 from stagescope.papers.paper import Kind
 from stagescope.papers.playable import Playable
@@ -166,3 +170,20 @@ class Study:
             progress=progress,
             origin=Origin(self.name, config, self.tags),
         )
+
+
+PACKAGE = "stagescope.reproductions"
+"""The scripts that make what a paper shows: `reproductions/PAPER`, beside `src` in a checkout, inside an installed package."""
+PLACES = (Path(stagescope.__file__).parent / "reproductions", Path(stagescope.__file__).parents[2] / "reproductions")
+
+
+def reproduction(paper: str) -> ModuleType:
+    """The package of scripts of a paper; it is loaded when it is first asked for."""
+    if not any((place / paper / "__init__.py").is_file() for place in PLACES):
+        where = " or ".join(map(str, PLACES))
+        raise StagescopeError(f"the scripts of {paper} are not in {where}: install the package again, or run in a checkout")
+    if PACKAGE not in sys.modules:
+        package = ModuleType(PACKAGE)
+        package.__path__ = [str(place) for place in PLACES if place.is_dir()]
+        sys.modules[PACKAGE] = package
+    return importlib.import_module(f"{PACKAGE}.{paper}")

@@ -10,7 +10,7 @@ from stagescope.cli.main import run as command
 from stagescope.errors import StagescopeError
 from stagescope.papers.focus_dilution.published_measures import unseen_contexts
 from stagescope.papers.published import Distance
-from stagescope.papers.reproductions import reproduction
+from stagescope.papers.study import reproduction
 from tests.papers.drawing import drawn
 
 NAME = reproduction("focus_dilution").__name__

@@ -26,7 +26,7 @@ from stagescope.papers.incremental.panels import (
 )
 from stagescope.papers.published import distance_table
 from stagescope.papers.registry import study
-from stagescope.papers.reproductions import reproduction
+from stagescope.papers.study import reproduction
 from stagescope.progress import Progress
 from stagescope.views import figure
 from stagescope.views.figure import chosen, store

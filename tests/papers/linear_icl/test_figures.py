@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stagescope.papers.published import published
-from stagescope.papers.reproductions import reproduction
+from stagescope.papers.study import reproduction
 from tests.papers.drawing import drawn
 
 FIGURES = reproduction("linear_icl").FIGURES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagescope.papers.reproductions import reproduction
+from stagescope.papers.study import reproduction
 from tests.papers.drawing import drawn
 
 FIGURES = reproduction("markov_icl").FIGURES

@@ -7,8 +7,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.published import published
-from stagescope.papers.reproductions import reproduction
 from stagescope.papers.scan_snap import forms
+from stagescope.papers.study import reproduction
 from stagescope.progress import Progress
 from stagescope.views import figure
 from stagescope.views.figure import reproduce

@@ -15,8 +15,7 @@ from stagescope.papers.focus_dilution.tags import REFERENCE, TAGS
 from stagescope.papers.focus_dilution.text import study as text_study
 from stagescope.papers.paper import Cost, Kind, Paper
 from stagescope.papers.playable import Playable, Slider
-from stagescope.papers.reproductions import reproduction
-from stagescope.papers.study import Boundary, NamedSweep, Study
+from stagescope.papers.study import Boundary, NamedSweep, Study, reproduction
 
 
 class FocusDilutionOptions(Options):

@@ -12,8 +12,7 @@ from stagescope.papers import incremental as lazy
 from stagescope.papers import motion
 from stagescope.papers.incremental.text.study import TEXT_STUDY
 from stagescope.papers.paper import Cost, Kind, Paper
-from stagescope.papers.reproductions import reproduction
-from stagescope.papers.study import NamedSweep, Study
+from stagescope.papers.study import NamedSweep, Study, reproduction
 
 WORDS = read_words("stagescope.papers.incremental")
 

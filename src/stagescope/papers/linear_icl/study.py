@@ -10,8 +10,7 @@ from stagescope.papers import linear_icl as parts
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
-from stagescope.papers.reproductions import reproduction
-from stagescope.papers.study import NamedSweep, Study
+from stagescope.papers.study import NamedSweep, Study, reproduction
 
 WORDS = read_words("stagescope.papers.linear_icl")
 

@@ -13,10 +13,9 @@ from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
-from stagescope.papers.reproductions import reproduction
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.study import STUDY as TEXT
-from stagescope.papers.study import NamedSweep, Study
+from stagescope.papers.study import NamedSweep, Study, reproduction
 
 WORDS = read_words("stagescope.papers.scan_snap")
 

@@ -7,7 +7,7 @@ import pytest
 
 from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
 from stagescope.papers.registry import run_study
-from stagescope.papers.reproductions import reproduction
+from stagescope.papers.study import reproduction
 from tests.papers.drawing import drawn
 
 text_figures = reproduction("incremental").text_figures

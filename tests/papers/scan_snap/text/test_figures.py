@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from stagescope.papers.reproductions import reproduction
+from stagescope.papers.study import reproduction
 from tests.papers.drawing import drawn
 
 figures = reproduction("scan_snap").figures

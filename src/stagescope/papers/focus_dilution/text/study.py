@@ -10,8 +10,7 @@ from stagescope.options import refuse_unused
 from stagescope.papers import motion
 from stagescope.papers.focus_dilution import text as parts
 from stagescope.papers.paper import Kind
-from stagescope.papers.reproductions import reproduction
-from stagescope.papers.study import Study
+from stagescope.papers.study import Study, reproduction
 
 
 class TextFocusOptions(TextOptions):

@@ -8,8 +8,7 @@ from stagescope.corpora.options import TextOptions
 from stagescope.papers import incremental as lazy
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind
-from stagescope.papers.reproductions import reproduction
-from stagescope.papers.study import Study
+from stagescope.papers.study import Study, reproduction
 
 
 class TextIncrementalOptions(TextOptions):
