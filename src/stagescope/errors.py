@@ -134,6 +134,6 @@ def unknown(kind: str, name: str, known: Iterable[str], more: Iterable[str] = ()
     choices = sorted(sorted(known), key=lambda each: int(each) if each.isdigit() else float("inf"))
     folded = {each.casefold(): each for each in reversed(choices)}
     begun = sorted((each for each in folded if len(name) > 1 and each.startswith(name.casefold())), key=len)
-    near = [] if name.isdigit() else begun or difflib.get_close_matches(name.casefold(), folded, n=1)
+    near = [] if name.isdigit() else begun or difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     hint = f"did you mean {folded[near[0]]!r}?" if near else "known: " + ", ".join(choices)
     return InputError("; ".join((f"unknown {kind} {name!r}; {hint}", *more)))

@@ -103,8 +103,8 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
         below = [f"- {', '.join(names)}: {cause}" for cause, names in causes.items()]
         parts.append("\n".join([f"## {section}", "", *padded, *(["", *below] if below else [])]))
     missing = sum(row.tolerance is not None and row.ours is None for row in distances)
-    first = f"{_within([row for row in distances if row.ours is not None])} numbers are within their tolerance"
-    return "\n\n".join([f"{first}; {missing} more were not made here." if missing else f"{first}.", *parts]) + "\n"
+    without = f"; {missing} have no value here: not made, or the event did not come" if missing else ""
+    return "\n\n".join([f"{_within(distances)} numbers are within their tolerance{without}.", *parts]) + "\n"
 
 
 def _within(rows: Sequence[Distance]) -> str:
