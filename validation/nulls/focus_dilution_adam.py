@@ -17,10 +17,10 @@ from stagescope.dynamics.descent import Adam, Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Uniform
 from stagescope.papers.focus_dilution.evidence_adam import path_rate
-from stagescope.papers.focus_dilution.head_prediction import focused_rows
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention
 from stagescope.papers.focus_dilution.observables import token_curves
+from stagescope.papers.focus_dilution.stages import row_cycles
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
 
@@ -166,7 +166,7 @@ def _warped(draw: Callable[[int], Training], seed: int) -> Run:
 def _stopped(draw: Callable[[int], Training], seed: int) -> Run:
     """The run stands still from its first total focus on."""
     run = draw(seed).run()
-    ups = [found.up for found in focused_rows(token_curves(run)) if found.up is not None]
+    ups = [cycle.up for cycle in row_cycles(token_curves(run)) if cycle.up is not None]
     return _at_steps(run, np.minimum(run.step, 1.05 * np.median(ups) if ups else run.step[-1] / 4))
 
 
@@ -192,7 +192,7 @@ def _growing(seed: int) -> Run:
     """From the first total focus on embeddings of rare tokens grow by a quarter in as many steps: they do not stand still."""
     run = long_focus(seed).run()
     curves = token_curves(run)
-    ups = [found.up for found in focused_rows(curves) if found.up is not None]
+    ups = [cycle.up for cycle in row_cycles(curves) if cycle.up is not None]
     first = float(np.median(ups)) if ups else run.step[-1] / 4
     factor = 1 + 0.25 * np.clip(run.step / first - 1, 0.0, None)
     w0 = np.array(run.params["W0"])
