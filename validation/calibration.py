@@ -52,7 +52,8 @@ def main(words: Sequence[str] = ()) -> bool:
         drawn_now = {"commit": how_sure.commit(), "draws": given.draws, "first": given.first}
         if given.renew:
             drawn_now["claims"] = [claim.tag for claim in changed]
-        good &= _written(name, replace(counts, lines=tuple(lines[claim.tag] for claim in claims if claim.tag in lines)), drawn_now, given.renew)
+        listed = tuple(lines[claim.tag] for claim in claims if claim.tag in lines)
+        good &= _written(name, replace(counts, lines=listed), drawn_now, given.renew)
     how_sure.main()
     return good
 

@@ -379,16 +379,15 @@ def _drag(evidence: Evidence) -> Comparison:
     up = float(np.median(list(steps.ups.values())))
     first = steps.frame(up)
     at_up = pulls(steps, first)
-    frames = np.unique(np.linspace(first, len(time) - 1, LIMITS.pull_frames).astype(int))
-    totals = np.array([pulls(steps, int(frame)).sum() for frame in frames])
-    turn = first_crossing(time[frames], totals, 0.0, rising=False)
+    totals = np.array([pulls(steps, frame).sum() for frame in range(first, len(time))])
+    turn = first_crossing(time[first:], totals, 0.0, rising=False)
     shown = f"pulls of rows at the focus: {' '.join(f'{value:.2g}' for value in at_up)}"
     if turn is None or not at_up[frequent] > 0 < totals[0]:
         return Comparison("turns", "never turns" if turn is None else "no drag", "order", False, f"{shown}; the sum never turns")
     sizes = evidence.curves.key_values[:, 0]
     until = (time >= up) & (time <= turn + 2 * LIMITS.transient * up)
     top = float(time[until][np.argmax(sizes[until])])
-    spacing, lag = float(np.diff(time[frames]).max()), (top - turn) / up
+    spacing, lag = float(np.interp(top, time, np.gradient(time))), (top - turn) / up
     reason = (
         f"{shown}; their sum turns at step {turn:.4g} and sv_1(WQ WK^T) at {top:.4g}, {lag:+.2f} of the step of the focus later"
     )

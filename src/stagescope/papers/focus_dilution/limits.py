@@ -126,7 +126,6 @@ class Limits:
     transient: float = 0.3  # of the step of the focus: 40 steps as published, in which momentum and eps die out
     long_memory: float = 0.999  # beta2 from which sqrt(v) remembers the gradients before saturation
     frozen_norm: float = 0.02  # change of a rare norm in focus: .2 to 1 % at beta2 .999, 10 % and more for sign descent
-    pull_frames: int = 60  # at which pulls of rows are computed: a turn of the sum is found to a sixtieth of the run
     stall_loss: float = 1e-3  # nats: a thousandth of what there is to learn
     settled_share: float = 0.8  # a loss rests that does not move in the last fifth of a run
     unigram: float = 0.01  # share of the excess loss over H(pi) that is none

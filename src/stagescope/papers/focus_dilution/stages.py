@@ -42,7 +42,7 @@ class RowCycle:
     """Focus and dilution of one query row in the first cycle; times are None where not reached.
 
     `half` is when half of the gain is lost, `complete` when the row is back at its base, `up` when its focus became total.
-    `sign` is -1 where the row moves away from the frequent token; `gain` is counted that way, `height` is the attention itself.
+    `sign` is -1 where the row moves away from the frequent token; `gain` is counted that way, `height` is its largest attention.
     """
 
     row: int
@@ -129,7 +129,7 @@ def row_cycles(
         gain = float(moved[top]) if inside.size else 0.0
         turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > max(least, noise[top])
         refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2]) if turned else None
-        height = base + sign * gain
+        height = float(attention[inside].max()) if inside.size else base
         if refined is None:
             cycles.append(RowCycle(row, gain, None, None, None, up, sign, height))
             continue
