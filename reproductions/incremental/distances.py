@@ -5,7 +5,7 @@ them before; where it has not, their numbers are not decidable here, and the cau
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -86,7 +86,8 @@ def distances(progress: Progress, quick: bool = False) -> list[Distance]:
         why = f"not run here: `reproduce incremental --figure {figure}{' --full' if run in runs.LONG else ''}` makes it"
         rows += curve_rows(figure, name, panel, why if panel is None else CAUSES.get(name, ""), change)
     rows += [*top_rows(panel_for("one_layer", progress, quick)), *weight_rows(panel_for("weighted", progress, quick))]
-    return sorted(rows, key=lambda row: int(row.section.split()[1]))
+    rows = [replace(row, figures=(row.section.split()[1],)) for row in rows]
+    return sorted(rows, key=lambda row: int(row.figures[0]))
 
 
 CAUSES: dict[str, str] = {}

@@ -38,7 +38,7 @@ class Distance:
     """A published or reference number of some `quantity`, and the same made again: `at` says where, such as a step or a row.
 
     `ours` is None where it did not come. `tolerance` is absolute, None where the number is only shown. `cause` says why it is
-    further away, where that is known.
+    further away, where that is known. `figures` are those that show it, by name.
     """
 
     section: str
@@ -48,6 +48,7 @@ class Distance:
     ours: float | None
     tolerance: float | None
     cause: str = ""
+    figures: tuple[str, ...] = ()
 
     @property
     def distance(self) -> float:
