@@ -18,7 +18,7 @@ from stagescope.landscape.saddle_path import Predicted, SaddlePath, plain_time
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.head_model import HeadModel, normalised
 from stagescope.papers.focus_dilution.limits import LIMITS
-from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.focus_dilution.loss import TokenLoss, TokenSampled
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import detect, row_cycles
 from stagescope.params import Params, root_mean_square
@@ -103,6 +103,8 @@ def head_prediction(law: TokenLoss, start: Params, descent: Descent) -> SaddlePa
         notes.append(
             f"not predicted: {', '.join(unsure)}; which columns are kept decides whether they come by {plain_time(last)}"
         )
+    if isinstance(law, TokenSampled):
+        notes.append(f"contexts are the {law.sequences:,} sequences that the run draws; with other --sequences times differ")
     notes += [] if exact else _beyond_intervals(start, descent)
     by = "run itself" if exact else "head model"
     return SaddlePath((), events, tuple(notes), 0.0, choices[0].time, {}, by=by, of_rows=ROW_EVENTS, clock=descent.clock)

@@ -238,6 +238,10 @@ class FocusDilutionReading(Reading):
         return forked(self.run) is None and set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}
 
     def own_ladder(self) -> Ladder:
+        if normalised(self.dynamics):  # points and rates of the flow, a minute of search at width 256, say nothing of such steps
+            why = "labels alone: steps that divide by the history of each entry do not go from one critical point to the next"
+            rungs = tuple(_without_point(stay, "" if k else why) for k, stay in enumerate(self.evidence.stays))
+            return Ladder(self.run.status, self.run.clock, rungs)
         rungs = [_rung(self.evidence, stay) for stay in self.evidence.stays]
         if not isinstance(self.law, TokenPopulation):
             rungs = [rung.noted("critical point and rates are those of infinitely long contexts") for rung in rungs]
@@ -250,8 +254,11 @@ def _rung(evidence: Evidence, stay: Stay) -> Rung:
     try:
         return rung(evidence.at(stay))
     except StagescopeError as error:
-        note = f"not computed: {error}"
-        return Rung(stay.label, stay.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=note)
+        return _without_point(stay, f"not computed: {error}")
+
+
+def _without_point(stay: Stay, why: str) -> Rung:
+    return Rung(stay.label, stay.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=why)
 
 
 # Final numbers of focus-dilution runs, for sweeps.
