@@ -133,7 +133,7 @@ class Limits:
     path_eps: tuple[float, ...] = (1e-30, 1e-6, 1e-3, 1.0)  # one below each of its two thresholds, one between, one beyond
     path_steps: int = 3000  # of the path: t = 150 of the flow, twice what the published chain needs for its first focus
     cycle_times: float = 0.03  # of events of later cycles, as of the first focus
-    least_cycle_events: int = 5  # their median is then within the tolerance by chance once in 2^5 where one in two is
+    least_cycle_events: int = 5  # a coin falls on one side five times once in 32: a start that says nothing is confirmed so often
 
     # A watched transformer.
     condensed: float = 0.5  # the embedding has condensed where its rank is this share of that at the start
