@@ -48,7 +48,7 @@ class Distance:
     ours: float | None
     tolerance: float | None
     cause: str = ""
-    figures: tuple[str, ...] = ()
+    figures: tuple[str, ...] = Field(default=(), kw_only=True)
 
     @property
     def distance(self) -> float:
