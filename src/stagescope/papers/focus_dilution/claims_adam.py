@@ -40,8 +40,8 @@ from stagescope.params import Params, root_mean_square
 # Regimes: for which optimiser, start and contexts each claim is derived.
 
 
-def normalised_steps(evidence: Evidence, *more: Condition, holds: str = "") -> Regime:
-    """Adam, RMSprop or sign descent with eps below 1e-6 from a small start on contexts where one direction condenses."""
+def normalised_steps(evidence: Evidence, *more: Condition, one: bool = True) -> Regime:
+    """Adam, RMSprop or sign descent with eps below 1e-6 from a small start, on contexts where `one` direction condenses."""
     steps = evidence.steps
     if steps.descent is None or not isinstance(steps.descent.optimizer, Adam):
         return not_applicable("about Adam, RMSprop and sign descent; this run moves by gradients")
@@ -53,7 +53,7 @@ def normalised_steps(evidence: Evidence, *more: Condition, holds: str = "") -> R
         (steps.descent.clip is None and steps.descent.half_life is None, "clipped or shrinking steps are not tested"),
         (eps < LIMITS.small_eps, f"eps {eps:g} is not below {LIMITS.small_eps:g}: attention moves by gradients"),
     )
-    plain = regime_of(*first, holds=holds or f"{type(steps.adam).__name__} with eps {eps:g} from a small start")
+    plain = regime_of(*first, holds=f"{type(steps.adam).__name__} with eps {eps:g} from a small start")
     if not plain.holds:
         return plain
     why = why_not_spoken(steps.law, evidence.start)
@@ -63,7 +63,8 @@ def normalised_steps(evidence: Evidence, *more: Condition, holds: str = "") -> R
         f"G = -dL/dM at the origin has sv_2/sv_1 {ratio:.2f} and rows {signs}: several embedding directions condense at "
         f"once, and one column of heads is of one (below {LIMITS.one_direction:g}, of one sign)"
     )
-    return narrowed(plain, (not why, why), (ratio < LIMITS.one_direction and bool(np.all(left > 0)), several), *more)
+    alone = not one or (ratio < LIMITS.one_direction and bool(np.all(left > 0)))
+    return narrowed(plain, (not why, why), (alone, several), *more)
 
 
 def _long(evidence: Evidence) -> Condition:
@@ -228,7 +229,8 @@ def _on_path(evidence: Evidence) -> Regime:
 
 
 def _recurring(evidence: Evidence) -> Regime:
-    base = normalised_steps(evidence, (isinstance(evidence.steps.law, TokenCounts), "contexts are infinitely long"))
+    """Finite contexts and events enough; columns of the start itself need no single direction."""
+    base = normalised_steps(evidence, (isinstance(evidence.steps.law, TokenCounts), "contexts are infinitely long"), one=False)
     if not base.holds:
         return base
     count = len(_foretold(evidence))
@@ -678,6 +680,6 @@ ADAM_CLAIMS = (
         _cycles,
         "self*",
         cost=HEAD,
-        rules=2,
+        rules=3,
     ),
 )
