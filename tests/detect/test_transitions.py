@@ -178,6 +178,15 @@ def test_a_stay_of_its_own_and_a_change_that_is_left_make_two_transitions(begin,
     assert (up.amplitude, down.amplitude) == pytest.approx((1, left - 1), abs=0.1)
 
 
+@pytest.mark.parametrize("before", [45, 60])
+def test_a_plateau_is_counted_in_records_not_in_bins(before):
+    """The first 45 records of 1,000 share four bins."""
+    time = np.geomspace(40, 42_000, 1000)
+    curve = np.where(time > time[before], 1.0, 0.0) + 0.02 * np.random.default_rng(1).normal(size=len(time))
+    (jump,) = transitions(time, curve)
+    assert jump.low <= time[before] < time[before + 1] <= jump.high
+
+
 @pytest.mark.parametrize("width", [500, 1000])
 def test_a_bell_that_is_on_top_at_the_start_is_a_plateau_and_a_drop(width):
     """On log-spaced records nothing of its rise is to be seen; one whose rise is recorded is no transition."""

@@ -56,8 +56,8 @@ class Shape:
 
     @property
     def slowest(self) -> float:
-        """The largest rise of its form: a sigmoid may be drift, and a decay may take its time to recover."""
-        return 2 * LONGEST if self.form in ("sigmoid", "decay") else LONGEST
+        """The largest rise of its form: a sigmoid may be drift."""
+        return 2 * LONGEST if self.form == "sigmoid" else LONGEST
 
     @property
     def span(self) -> tuple[float, float]:
@@ -106,8 +106,8 @@ class Dictionary:
             if form == "decay":  # it begins between two records
                 start = middle[np.clip(np.searchsorted(x, centre) - 1, 0, len(middle) - 1)]
                 stop = start * (1 + np.log(20) * 2 * np.sinh(rises / 2) / RELAXATION)
-                back = stop < x[-1 - min(LIMITS.records, len(x) - 1)]  # what does not recover before the end is a step
-                starts, slow = np.unique(np.stack([start[back], rises[back]]), axis=1)
+                seen = fast & (stop < x[-1 - min(LIMITS.records, len(x) - 1)])  # what does not recover before the end is a step
+                starts, slow = np.unique(np.stack([start[seen], rises[seen]]), axis=1)
                 constants = np.geomspace(x[1] - x[0], x[-1] - x[0], 14)
                 slow = np.concatenate([slow, 2 * np.arcsinh(constants * RELAXATION / 2 / x[0])])
                 candidates.append((form, np.concatenate([starts, np.full(14, x[0])]), slow))

@@ -4,6 +4,8 @@ A transition is a fast change between two slower stretches on the clock u = ln(t
 constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and
 integrated Brownian in u. Power laws, knees, relaxations, drifts and walks are thereby noise or drift, and have no transition.
 
+What goes and comes back is a spike, unless it stays between for 5 % of the run, or from x to 5 x: then it is two transitions.
+
 The integrated motion is the bend of a drift: without a bound it would be any smooth curve, a smooth drop as well. Over the rise
 of the slowest change that is called fast, it leaves its slope by no more than the least change that counts.
 """
@@ -407,7 +409,7 @@ class Search:
         """Not drift: it is faster than a relaxation and than the run, and something rests before it and after it."""
         (start, stop), x = shape.span, self.x
         before, after = self.records_around(start, stop)
-        brief = (shape.rise <= LONGEST or shape.form == "decay") and stop - start <= (x[-1] - x[0]) / 2
+        brief = shape.rise <= LONGEST and stop - start <= (x[-1] - x[0]) / 2
         records = np.searchsorted(self.raw_time, self.last[before], "right"), np.sum(self.raw_time >= self.first[after])
         return brief and min(records) >= LIMITS.records
 
