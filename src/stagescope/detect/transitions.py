@@ -407,11 +407,9 @@ class Search:
 
     def is_fast(self, shape: Shape) -> bool:
         """Not drift: it is faster than a relaxation and than the run, and something rests before it and after it."""
-        (start, stop), x = shape.span, self.x
-        before, after = self.records_around(start, stop)
-        brief = shape.rise <= LONGEST and stop - start <= (x[-1] - x[0]) / 2
-        records = np.searchsorted(self.raw_time, self.last[before], "right"), np.sum(self.raw_time >= self.first[after])
-        return brief and min(records) >= LIMITS.records
+        (start, stop), time = shape.span, self.raw_time - self.origin
+        brief = shape.rise <= LONGEST and stop - start <= (self.x[-1] - self.x[0]) / 2
+        return brief and bool(min(np.sum(time < start), np.sum(time >= stop)) >= LIMITS.records)
 
     def is_jump(self, fit: Fit, j: int) -> bool:
         """Whether no record tells its rise from a jump: none lies inside, or one that noise may move (BIC: ln n)."""
