@@ -4,6 +4,8 @@ A transition is a fast change between two slower stretches on the clock u = ln(t
 constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and
 integrated Brownian in u. Power laws, knees, relaxations, drifts and walks are thereby noise or drift, and have no transition.
 
+What goes and comes back is a spike, unless it stays between for 5 % of the run, or from x to 5 x: then it is two transitions.
+
 The integrated motion is the bend of a drift: without a bound it would be any smooth curve, a smooth drop as well. Over the rise
 of the slowest change that is called fast, it leaves its slope by no more than the least change that counts.
 """
@@ -363,10 +365,35 @@ class Search:
                 groups[-1].append(j)
             else:
                 groups.append([j])
+        self.join_excursions(groups, fit, heights, spans)
         events = [self.event(fit, heights, group, spans) for group in groups]
         events = list(self.counted([event for event in events if event is not None]))
         spikes = [each for each in self.lone_spikes() if not any(e.start <= each.t <= e.stop for e in events)]
         return tuple(sorted((*events, *spikes), key=lambda event: event.t))
+
+    def join_excursions(self, groups: list[list[int]], fit: Fit, heights: np.ndarray, spans: dict[int, tuple[int, int]]) -> None:
+        """A change and its opposite are one spike if the stay between them is no stage: it lasts for less than `share` of the
+        run, and ends before 5 x if it begins at x."""
+        i = 0
+        while i < len(groups):
+            for k in range(len(groups) - 1, i, -1):
+                joined = [j for group in groups[i : k + 1] for j in group]
+                begin, end = self.x[max(spans[j][1] for j in groups[i])], self.x[min(spans[j][0] for j in groups[k])]
+                brief = end - begin < LIMITS.share * (self.x[-1] - self.x[0]) and np.log(end / begin) < LONGEST
+                if brief and self.returns(fit, heights, joined):
+                    groups[i : k + 1] = [joined]
+                    break
+            i += 1
+
+    def returns(self, fit: Fit, heights: np.ndarray, group: list[int]) -> bool:
+        """Whether shapes together leave no change that counts, or none of which the records are sure (BIC: ln n)."""
+        steps = [j for j in group if fit.shapes[j].form in STEPS]
+        left = sum(float(heights[j]) for j in steps)
+        if abs(left) < self.least:
+            return True
+        path = sum(heights[j] * fit.shapes[j].on(self.x) for j in group) - left * fit.shapes[steps[-1]].on(self.x)
+        others = self.design([shape for j, shape in enumerate(fit.shapes) if j not in group])
+        return self.deviance(fit.noise, np.column_stack([others, path])) - fit.deviance < np.log(len(self.x))
 
     def lone_spikes(self) -> Iterator[Transition]:
         """Single records that stand out by more than the range of the thirty around them: heavy tails have few such."""
@@ -380,10 +407,9 @@ class Search:
 
     def is_fast(self, shape: Shape) -> bool:
         """Not drift: it is faster than a relaxation and than the run, and something rests before it and after it."""
-        (start, stop), x = shape.span, self.x
-        before, after = self.records_around(start, stop)
-        brief = shape.rise <= LONGEST and stop - start <= (x[-1] - x[0]) / 2
-        return brief and before + 1 >= LIMITS.records and len(x) - after >= LIMITS.records
+        (start, stop), time = shape.span, self.raw_time - self.origin
+        brief = shape.rise <= LONGEST and stop - start <= (self.x[-1] - self.x[0]) / 2
+        return brief and bool(min(np.sum(time < start), np.sum(time >= stop)) >= LIMITS.records)
 
     def is_jump(self, fit: Fit, j: int) -> bool:
         """Whether no record tells its rise from a jump: none lies inside, or one that noise may move (BIC: ln n)."""
