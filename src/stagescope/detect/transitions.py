@@ -128,7 +128,7 @@ class Search:
     def size(self) -> np.ndarray:
         """The standard deviation of each record's noise, even or as the curve shows it, whichever is likelier."""
         even, local = np.ones(len(self.x)), flutter(self.x, self.curve)
-        if not np.all(local > 0):
+        if not np.all(local > 1e-9):  # what rounding leaves of a clock that is far from 0 is no noise
             return even
         local = local / np.median(local)
         table = np.column_stack([self.base, self.curve])
