@@ -155,7 +155,7 @@ class WatchedReading(Reading):
 def _stage(name: str, event: HeadEvent, flag: str) -> Stage:
     moves = [
         {
-            "curve": move.what,
+            "curve": move.measure,
             "layer": move.layer,
             "head": move.head,
             "t": move.transition.t,

@@ -41,7 +41,7 @@ RECORDED = (*SCALARS, *AXES)
 class Model:
     """A watched model and its probe: `length` tokens a sequence; random sequences are said twice, `period` tokens apart.
 
-    `layers` are names of modules and `heads` how many heads each has. `shown` are the tokens of the recorded pattern, `types`
+    `layers` are names of modules and `heads` how many heads each has. `tokens` are those of the recorded pattern, `types`
     the frequent ones of the probe. All texts are those of strangers.
     """
 
@@ -51,7 +51,7 @@ class Model:
     causal: bool = True
     length: int = 64
     period: int = 32
-    shown: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     vocabulary: int | None = None
@@ -87,7 +87,7 @@ def model_of(run: Run) -> Model:
         causal=bool(source.get("causal", True)),
         length=length,
         period=_whole(probe, "period", length // 2),
-        shown=_texts(probe, "shown"),
+        tokens=_texts(probe, "shown"),
         types=_texts(source, "types"),
         groups=_texts(source, "groups"),
         vocabulary=None if source.get("vocabulary") is None else _whole(source, "vocabulary", 1),
@@ -131,11 +131,11 @@ def _heads(run: Run, source: Mapping[str, Any]) -> tuple[int, ...]:
     """Heads of each layer, as many as the arrays have room for."""
     shapes = (run.series[name].shape for name, axes in AXES.items() if "head" in axes and name in run.series)
     shape = next((shape for shape in shapes if len(shape) >= 3), (0, 0, 0))
-    given = source.get("heads") or [shape[2]] * shape[1]
-    whole = isinstance(given, list | tuple) and all(isinstance(one, int) and 0 <= one <= shape[2] for one in given)
-    if not whole or len(given) != shape[1]:
-        raise _odd("heads", given)
-    return tuple(given)
+    counts = source.get("heads") or [shape[2]] * shape[1]
+    valid = isinstance(counts, list | tuple) and all(isinstance(one, int) and 0 <= one <= shape[2] for one in counts)
+    if not valid or len(counts) != shape[1]:
+        raise _odd("heads", counts)
+    return tuple(counts)
 
 
 _SEEN = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"})
@@ -143,14 +143,14 @@ _SEEN = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"})
 
 def token_label(token: str, longest: int = 40) -> str:
     """A token on one line in which blanks and line ends are seen."""
-    shown = printable(token[: longest + 1].translate(_SEEN)) or "(empty)"
-    return shown if len(token) <= longest and len(shown) <= 2 * longest else f"{shown[: longest - 1]}…"
+    label = printable(token[: longest + 1].translate(_SEEN)) or "(empty)"
+    return label if len(token) <= longest and len(label) <= 2 * longest else f"{label[: longest - 1]}…"
 
 
 def token_labels(tokens: Iterable[str], count: int) -> tuple[str, ...]:
     """Labels of the first `count` tokens; numbers where a run does not say what they are."""
-    known = [token_label(token) for _, token in zip(range(count), tokens, strict=False)]
-    return (*known, *(str(place) for place in range(len(known), count)))
+    labels = [token_label(token) for _, token in zip(range(count), tokens, strict=False)]
+    return (*labels, *(str(place) for place in range(len(labels), count)))
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ def gate_of(run: Run) -> Gate:
     """The gate of a watched run."""
     entropy, limits = model_of(run).unigram_entropy, LIMITS
     loss, lowest = _last(run, "loss")[0], _lowest(run)
-    gain, at = _last(run, "context_gain")
+    gain, record = _last(run, "context_gain")
     errors = curve_of(run, "context_gain_error")
-    error = None if at is None or not np.isfinite(errors[at : at + 1]).any() else float(errors[at])
+    error = None if record is None or not np.isfinite(errors[record : record + 1]).any() else float(errors[record])
     learned = used = False
     if lowest is None:
         first = "no loss on the probe was recorded"
@@ -215,8 +215,8 @@ def gate_of(run: Run) -> Gate:
         first = f"the lowest probe loss is {lowest:.3f}, {abs(below):.1%} {'below' if below >= 0 else 'above'}"
         first += f" the unigram entropy, {entropy:.3f}" + ("" if learned else f" (at least {limits.below:.0%} below)")
     second = "what context is worth was not measured (that takes a causal model and two sequences or more)"
-    if gain is not None and error is not None and at is not None:
-        second = f"exchanging the context costs {gain:.3f} ± {error:.3f} nats at {run.clock} {run.time[at]:.5g}"
+    if gain is not None and error is not None and record is not None:
+        second = f"exchanging the context costs {gain:.3f} ± {error:.3f} nats at {run.clock} {run.time[record]:.5g}"
         if gain <= limits.errors * error:
             second += f", less than {limits.errors:g} standard errors"
         elif gain < limits.worth * (lowest or 0.0):
@@ -224,7 +224,7 @@ def gate_of(run: Run) -> Gate:
         else:
             used = True
     verdict = "events of attention count" if learned and used else "no event of attention counts"
-    step = None if at is None else float(run.time[at])
+    step = None if record is None else float(run.time[record])
     return Gate(learned and used, loss, lowest, entropy, gain, error, step, f"{first}; {second}: {verdict}")
 
 
