@@ -102,14 +102,14 @@ def _range(values: np.ndarray, low: float, high: float) -> tuple[float, float]:
     """The range of a companded block: a foot not above `low` and the largest finite value; symmetric if `low` = -`high`."""
     finite = np.isfinite(values)
     least = float(np.min(values, where=finite, initial=np.inf))
-    most = float(np.max(values, where=finite, initial=-np.inf))
-    if least > most:  # no finite value at all
+    largest = float(np.max(values, where=finite, initial=-np.inf))
+    if least > largest:  # no finite value at all
         return 0.0, 0.0
     if low == -high:
-        size = max(abs(least), abs(most))
+        size = max(abs(least), abs(largest))
         return -size, size
     foot = min(low, least)
-    return foot, max(foot, most)
+    return foot, max(foot, largest)
 
 
 def _codes(values: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -151,19 +151,21 @@ def _visit(module: str, folder: Path, bodies: dict[str, str]) -> None:
     bodies[module] = unexported(_IMPORT.sub("", text), f"{module}.js")
 
 
-def unexported(text: str, what: str) -> str:
+def unexported(text: str, source: str) -> str:
     """A module without `export`, to stand inside another script; it must not import anything."""
     body = _EXPORT.sub("", text)
-    left = _LEFT.search(body)
-    if left:
-        raise BundleError(f"{what}: cannot bundle {left.group()!r}; use import {{ a }} and export function, const or class")
+    statement = _LEFT.search(body)
+    if statement:
+        raise BundleError(
+            f"{source}: cannot bundle {statement.group()!r}; use import {{ a }} and export function, const or class"
+        )
     return body
 
 
-def embeddable(text: str, what: str) -> str:
+def embeddable(text: str, source: str) -> str:
     """Text that may stand inside <script> or <style> as it is."""
     if re.search(r"</(?:script|style)|<!--", text, re.IGNORECASE):
-        raise BundleError(f"{what} holds '</script', '</style' or '<!--', which would end it early inside a page")
+        raise BundleError(f"{source} holds '</script', '</style' or '<!--', which would end it early inside a page")
     return text
 
 
