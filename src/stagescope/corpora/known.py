@@ -58,8 +58,8 @@ def cache_folder() -> Path:
 
 def folders() -> tuple[Path, ...]:
     """Where corpora are looked for, first place first."""
-    given = os.environ.get(FOLDER)
-    return (*((Path(given),) if given else ()), cache_folder())
+    folder = os.environ.get(FOLDER)
+    return (*((Path(folder),) if folder else ()), cache_folder())
 
 
 def locate(source: str) -> dict[str, Path]:
@@ -138,11 +138,11 @@ def _present(name: str) -> dict[str, Path]:
     return {}
 
 
-def _missing(name: str, known: Known) -> str:
+def _missing(name: str, usual: Known) -> str:
     """Where a known corpus was looked for, and how to get it."""
     places = ", ".join(str(root / name) for root in folders())
     unset = "" if os.environ.get(FOLDER) else f" ({FOLDER} is not set)"
-    files = " or ".join(", ".join(part.file for part in edition.values()) for edition in known.editions)
-    hub = f"install stagescope[hub] and be online to download {known.hub[0]}, or " if known.hub else ""
-    put = f"put {files} ({known.holds}) into one of these folders, or give a path"
+    files = " or ".join(", ".join(part.file for part in edition.values()) for edition in usual.editions)
+    hub = f"install stagescope[hub] and be online to download {usual.hub[0]}, or " if usual.hub else ""
+    put = f"put {files} ({usual.holds}) into one of these folders, or give a path"
     return f"the corpus {name!r} is not here: looked for it in {places}{unset}; {hub}{put}"
