@@ -249,7 +249,7 @@ def test_a_control_reaches_the_claims(run, shuffled, tmp_path):
     assert verdict() == "inconclusive"
     seen = ss.reading(run)
     assert isinstance(seen, WatchedReading)
-    assert seen.beside_control(control).gate is seen.gate
+    assert seen.with_control(control).gate is seen.gate
     assert seen.control is None
 
 

@@ -125,8 +125,8 @@ class OptionFamily:
 
     def __call__(self, value: float) -> Any:
         name, _, place = self.name.partition(".")
-        given = self.options.with_elements(name, {int(place): value}) if place else value
-        changed = {**self.options.model_dump(exclude_unset=True), name: given}
+        option_value = self.options.with_elements(name, {int(place): value}) if place else value
+        changed = {**self.options.model_dump(exclude_unset=True), name: option_value}
         try:
             return self.study.setup(self.study.configured(**changed), 0).what
         except Unused:
