@@ -105,7 +105,7 @@ class Evidence(BaseEvidence):
     @property
     def reached(self) -> int:
         """How many drops came, one after the other."""
-        return next((m for m, when in enumerate(self.times) if when is None), len(self.times))
+        return next((m for m, time in enumerate(self.times) if time is None), len(self.times))
 
     @cached_property
     def predicted(self) -> list[Drop]:

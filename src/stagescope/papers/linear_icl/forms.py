@@ -36,14 +36,14 @@ def final_map(task: RegressionTask) -> np.ndarray:
     return 1 / (task.spectrum * task.amplification)
 
 
-def head_value(task: RegressionTask, held: Iterable[int]) -> float:
+def head_value(task: RegressionTask, directions: Iterable[int]) -> float:
     """v_S = (sum_{i in S} 1/(lambda_i a_i))^(1/3): the value of a balanced head that holds these directions [LIN:rank]."""
-    return float(np.sum(final_map(task)[list(held)]) ** (1 / 3))
+    return float(np.sum(final_map(task)[list(directions)]) ** (1 / 3))
 
 
-def opening_rate(task: RegressionTask, held: Iterable[int], direction: int) -> float:
+def opening_rate(task: RegressionTask, directions: Iterable[int], direction: int) -> float:
     """v_S lambda_i^2: how fast keys and queries of a further direction grow in a head that holds S [LIN:rank]."""
-    return head_value(task, held) * float(task.spectrum[direction]) ** 2
+    return head_value(task, directions) * float(task.spectrum[direction]) ** 2
 
 
 def course(u: np.ndarray | float) -> np.ndarray:

@@ -235,8 +235,8 @@ class Evidence(BaseEvidence):
     def _events(self, smooth: bool) -> dict[str, Event]:
         """t1 .. by the strategy they lead to, "at the start" where the run begins below; when the layers move [MIC:layers]."""
         names, losses, best = self.levels.names, self.levels.losses, self.levels.best
-        if (why := no_ladder(losses)) is not None:
-            events = {NUMBERS[name]: Event.missing(how=why) for name in names[1:]}
+        if (reason := no_ladder(losses)) is not None:
+            events = {NUMBERS[name]: Event.missing(how=reason) for name in names[1:]}
         else:
             steps = crossings(self.time, self.loss, losses, smooth)
             events = {NUMBERS[name]: event for name, event in zip(names[1:], steps, strict=True)}
@@ -249,8 +249,8 @@ class Evidence(BaseEvidence):
         events["onset"] = self._rise(self.previous, LIMITS.half, "attention on the token before")
         return events
 
-    def _rise(self, curve: np.ndarray, level: float, how: str) -> Event:
-        return crossing(self.time, curve, level, rising=True, error=LIMITS.solver * level, how=how)
+    def _rise(self, curve: np.ndarray, level: float, rule: str) -> Event:
+        return crossing(self.time, curve, level, rising=True, error=LIMITS.solver * level, how=rule)
 
     def event_time(self, name: str) -> tuple[float | None, float]:
         """When an event was, and half of its interval."""
@@ -263,7 +263,7 @@ class Evidence(BaseEvidence):
         return self.event_time("t2")[0]
 
     @cached_property
-    def rest(self) -> Rest | None:
+    def plateau_between(self) -> Rest | None:
         """The plateau between t_1 and t_2: where the loss falls least in a unit of ln t."""
         names, losses = self.levels.names, self.levels.losses
         if "unigram" not in names or no_ladder(losses) is not None:
