@@ -61,7 +61,7 @@ def export(
         messages = [f"too wide for a table, so not written (npz and netcdf have them): {', '.join(wide)}"] if wide else []
         path, messages = (
             files.export(stored_run, to, out, overwrite, derived_arrays),
-            [*messages, *(() if read is None else read.underived)],
+            [*messages, *(() if read is None else read.failed_views)],
         )
     for note in messages:
         said(note)

@@ -52,7 +52,7 @@ def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, f
     return min(max(start, begin), end), min(max(stop, begin), end)
 
 
-def landing(verdict: Verdict, stages: Stages | None, run: Run) -> float | None:
+def jump_target(verdict: Verdict, stages: Stages | None, run: Run) -> float | None:
     """Where in its span a reader lands: at its start, or where the stage of the run begins that the verdict names last.
 
     A claim on "focus*" and "dilution*" is about the dilution: that is where it is seen, though its span has both.
@@ -358,7 +358,7 @@ def _verdict(row: Verdict, portrait: Portrait) -> Json:
         "calibrated": row.calibrated,
         "rates": None if row.rates is None else asdict(row.rates),
         "span": None if span is None else list(span),
-        "lands": landing(row, portrait.stages, portrait.run),
+        "lands": jump_target(row, portrait.stages, portrait.run),
         "over_runs": over,
     }
 

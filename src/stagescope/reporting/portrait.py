@@ -240,7 +240,7 @@ def portrait(
     done("stages")
     read = run_reading.kind is not None and run.frames > 0
     judged = read or (bool(claims) and run.frames > 0)
-    reason = str(run_reading.unread("claims"))
+    reason = str(run_reading.not_available_error("claims"))
     if not judged and not any(reason in note for note in notes):
         notes.append(reason)
     if judged and "ledger" in skip:

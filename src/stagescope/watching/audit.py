@@ -146,10 +146,19 @@ def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
     """All findings, and notes on what cannot be judged."""
     findings: list[Finding] = []
     notes: list[str] = []
-    for check in (_copies, _strangers, _strange_tensors, _stuck, _returned, _out_of_order, _off_the_path, _tensors_off_the_path):
+    for check in (
+        _copies,
+        _unrelated_checkpoints,
+        _unrelated_tensors,
+        _stuck,
+        _returned,
+        _out_of_order,
+        _off_the_path,
+        _tensors_off_the_path,
+    ):
         if len(series) < 2:
             break
-        if check is _strangers:
+        if check is _unrelated_checkpoints:
             notes += _unjudged(series)
         fresh = list(check(series))
         findings += fresh
@@ -242,7 +251,7 @@ def _returned(series: Series) -> Iterator[Finding]:
 # kinship
 
 
-def _strangers(series: Series) -> Iterator[Finding]:
+def _unrelated_checkpoints(series: Series) -> Iterator[Finding]:
     """Checkpoints that share nothing with the most. Where some tensors are shared, the others are foreign tensors."""
     samples = list(series.samples(SMALL, 2).values())
     if not samples:
@@ -288,7 +297,7 @@ def _unjudged(series: Series) -> list[str]:
     return [f"the lineage of {first_names(unsure)} cannot be judged: {reason}"]
 
 
-def _strange_tensors(series: Series) -> Iterator[Finding]:
+def _unrelated_tensors(series: Series) -> Iterator[Finding]:
     """Single tensors that share nothing with those of the other checkpoints."""
     by_checkpoint: dict[int, dict[str, float]] = defaultdict(dict)
     for key, sample in series.samples(LEAST, 2).items():

@@ -337,8 +337,8 @@ def from_tensorboard(folder: str | Path, run: str | None = None, loss: str | Non
         "kind": "tensorboard",
         "run": place,
         "files": len(files_of_runs[place]),
-        "loss": loss_tag and _kept(loss_tag),
-        "tags": {_kept(tag): name for tag, name in names.items()},
+        "loss": loss_tag and _stored_tag(loss_tag),
+        "tags": {_stored_tag(tag): name for tag, name in names.items()},
         "sha256": read_run.spec["source"]["sha256"],
         "notes": [*([sentence] if sentence else []), *notes],
     }
@@ -428,20 +428,20 @@ def _name(tag: str) -> str:
     return name if name and not name[0].isdigit() and name not in TAKEN else f"tag_{name}".rstrip("_")
 
 
-def _kept(tag: str) -> str:
+def _stored_tag(tag: str) -> str:
     """A tag as the run keeps it: a very long one shortened, with a digest of all of it."""
     return tag if len(tag) <= 3 * LONGEST else f"{tag[: 3 * LONGEST]}... {hashlib.sha256(tag.encode()).hexdigest()[:12]}"
 
 
 def _brief(names: Iterable[str], kind: str = "", count: int = 12) -> list[str]:
     """The first of some names, each in one line, and how many more there are."""
-    first = [_kept(name).replace("\n", "\\n") for name in names]
+    first = [_stored_tag(name).replace("\n", "\\n") for name in names]
     return first[:count] + ([f"and {len(first) - count:,} more{kind}"] if len(first) > count else [])
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
     """The names that are most like one that is not known."""
-    return [match.replace("\n", "\\n") for match in get_close_matches(name, map(_kept, names), n=12, cutoff=0.0)]
+    return [match.replace("\n", "\\n") for match in get_close_matches(name, map(_stored_tag, names), n=12, cutoff=0.0)]
 
 
 def to_tensorboard(run: Run, out: str | Path | None = None, overwrite: bool = False) -> Path:

@@ -244,13 +244,13 @@ class Observer:
         self.numbers, self.parameters = HeadNumbers(self.probe, patterns), Parameters(self.model, self._plan.table)
         self._predicts = logits is not None and int(self.probe.ids.max()) < logits.shape[-1]  # else they are hidden states
         self.vocabulary = int(logits.shape[-1]) if logits is not None and self._predicts else vocabulary_of(self.model)
-        self._kinds = [(one.path, one.heads) for one in self._kept(attention)]
+        self._kinds = [(one.path, one.heads) for one in self._recorded_heads(attention)]
         self.axes = {name: AXES[name] for name in self.frame() if name in AXES}
 
     def frame(self, gains: int = 0) -> Json:
         """The numbers of the model as it is now; with `gains`, also what context is worth at so many places."""
         logits, attention = attend(self.model, self._ids, self.forward, self._plan)
-        numbers = self.numbers.of(self._kept(attention)) | self.parameters.numbers()
+        numbers = self.numbers.of(self._recorded_heads(attention)) | self.parameters.numbers()
         if not self.causal:
             numbers = {name: value for name, value in numbers.items() if name not in ("prefix_match", "induction", "duplicate")}
         numbers |= self._losses(logits)
@@ -260,7 +260,7 @@ class Observer:
             name: self.model.get_parameter(path).detach().float().cpu().numpy() for name, path in self.blocks.items()
         }
 
-    def _kept(self, attention: list[Attention]) -> list[Attention]:
+    def _recorded_heads(self, attention: list[Attention]) -> list[Attention]:
         recorded = [attention[i] for i in self.layers]
         if self.heads is None:
             return recorded

@@ -77,7 +77,7 @@ def make_probe(given: Any, model: nn.Module, tokenizer: Any = None) -> Probe:
         raise InputError(
             f"the probe has the token id {odd}, the model knows 0 to {(size or 1) - 1}: use the model's own tokenizer"
         )
-    return Probe(ids, _said_twice(size or int(ids.max()) + 1, length), coder.word, targets)
+    return Probe(ids, _repeated_halves(size or int(ids.max()) + 1, length), coder.word, targets)
 
 
 def vocabulary_of(model: nn.Module) -> int | None:
@@ -130,7 +130,7 @@ def _length(tokens: int, model: nn.Module, vocabulary: int | None) -> int:
     return length
 
 
-def _said_twice(vocabulary: int, length: int) -> Tensor:
+def _repeated_halves(vocabulary: int, length: int) -> Tensor:
     """Two random halves, each said twice; tokens of a half differ where there are enough of them."""
     draw = np.random.default_rng(0)
     half = length // 2

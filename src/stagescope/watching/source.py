@@ -78,7 +78,7 @@ def model_of(run: Run) -> Model:
     source = run.spec["source"]
     probe = source.get("probe") or {}
     if not isinstance(probe, Mapping):
-        raise _odd("probe", probe)
+        raise _wrong_source("probe", probe)
     length = _whole(probe, "length", 64)
     return Model(
         name=str(source.get("model") or "a model"),
@@ -100,14 +100,14 @@ def head_name(layer: int, head: int) -> str:
     return f"layer {layer} head {head}"
 
 
-def _odd(name: str, value: Any) -> InputError:
+def _wrong_source(name: str, value: Any) -> InputError:
     return InputError(f"the source of this run has {name} {value!r:.60}, which ss.watch does not write; record the run again")
 
 
 def _whole(source: Mapping[str, Any], name: str, default: int) -> int:
     value = source.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
-        raise _odd(name, value)
+        raise _wrong_source(name, value)
     return value
 
 
@@ -116,14 +116,14 @@ def _number(source: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _odd(name, value)
+        raise _wrong_source(name, value)
     return float(value) if math.isfinite(value) else None
 
 
 def _texts(source: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = source.get(name) or []
     if not isinstance(value, list | tuple):
-        raise _odd(name, value)
+        raise _wrong_source(name, value)
     return tuple(map(str, value))
 
 
@@ -134,7 +134,7 @@ def _heads(run: Run, source: Mapping[str, Any]) -> tuple[int, ...]:
     counts = source.get("heads") or [shape[2]] * shape[1]
     valid = isinstance(counts, list | tuple) and all(isinstance(one, int) and 0 <= one <= shape[2] for one in counts)
     if not valid or len(counts) != shape[1]:
-        raise _odd("heads", counts)
+        raise _wrong_source("heads", counts)
     return tuple(counts)
 
 
