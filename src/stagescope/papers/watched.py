@@ -55,17 +55,6 @@ class WatchedReading(Reading):
         return rates_of(self.run)
 
     @cached_property
-    def moved(self) -> np.ndarray:
-        """How far each head's pattern is from the first record (record, layer, head).
-
-        It is the root mean square distance of rows, at most sqrt(2), from a sketch that keeps it to 10 to 30 %.
-        """
-        if "sketch" not in self.run.series:
-            raise InputError("no sketch of the patterns was recorded, so nothing is known of how far they moved")
-        sketch = np.asarray(self.run.series["sketch"], dtype=float)
-        return np.linalg.norm(sketch - sketch[:1], axis=-1)
-
-    @cached_property
     def head_events(self) -> tuple[HeadEvent, ...]:
         """Fast changes of attention, whether they count or not."""
         return head_events(self.run)

@@ -433,10 +433,10 @@ def _stored_tag(tag: str) -> str:
     return tag if len(tag) <= 3 * LONGEST else f"{tag[: 3 * LONGEST]}... {hashlib.sha256(tag.encode()).hexdigest()[:12]}"
 
 
-def _brief(names: Iterable[str], kind: str = "", count: int = 12) -> list[str]:
+def _brief(names: Iterable[str], kind: str = "") -> list[str]:
     """The first of some names, each in one line, and how many more there are."""
     first = [_stored_tag(name).replace("\n", "\\n") for name in names]
-    return first[:count] + ([f"and {len(first) - count:,} more{kind}"] if len(first) > count else [])
+    return first[:12] + ([f"and {len(first) - 12:,} more{kind}"] if len(first) > 12 else [])
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from stagescope.views.any_run import any_views, largest, matrix
 from stagescope.views.axes import is_wide
 from stagescope.views.curves import CELLS, MOST, NAMED, curves, left_out, many_curves, shown
 from stagescope.views.view import Curve, Curves, HasRun, Level, Maker, Matrices, View
+from stagescope.watching.events import moves
 from stagescope.watching.heads import SEEN_FROM, THRESHOLDS, Chance, Score, scores
 from stagescope.watching.source import LIMITS, RECORDED, Model, curve_of, head_name, model_of, token_label, token_labels
 
@@ -40,15 +41,10 @@ class Selection:
         heads = list(self.model.each())
         if len(heads) <= MOST_HEADS:
             return heads
-        far = self._moved()
+        if "sketch" not in self.run.series:
+            return heads[:MOST_HEADS]
+        far = np.nan_to_num(np.linalg.norm(moves(self.run)[-1], axis=-1))
         return sorted(sorted(heads, key=lambda place: -far[place])[:MOST_HEADS])
-
-    def _moved(self) -> np.ndarray:
-        """How far each pattern is from its first record, at the end; 0 where that is not known."""
-        sketch = self.run.series.get("sketch")
-        if sketch is None:
-            return np.zeros((len(self.model.heads), max(self.model.heads)))
-        return np.nan_to_num(np.linalg.norm(np.asarray(sketch[-1], dtype=float) - sketch[0], axis=-1))
 
     @property
     def left_out(self) -> str:
@@ -90,12 +86,12 @@ def head_views(run: Run) -> list[Maker]:
 def pattern_view(selection: Selection) -> View:
     """The pattern of each head on the first tokens of the probe."""
     size = selection.run.series["pattern"].shape[-1]
-    frames = shown(selection.run, len(selection.heads) * size**2, CELLS)
+    sample = shown(selection.run, len(selection.heads) * size**2, CELLS)
     labels = token_labels(selection.model.tokens, size)
     about = f"Attention of every head on the first {size} tokens of the probe: each row sums to 1.{selection.left_out}"
-    values = selection.rows(frames.run.series["pattern"])
+    values = selection.rows(sample.run.series["pattern"])
     title, across = "Patterns of heads", selection.across
-    return Matrices("patterns", title, about, values, selection.names, labels, labels, across=across, frames=frames.frames)
+    return Matrices("patterns", title, about, values, selection.names, labels, labels, across=across, frames=sample.frames)
 
 
 def roles_view(selection: Selection, by_name: dict[str, Score]) -> View:
@@ -197,10 +193,10 @@ def agreement_view(selection: Selection) -> View | None:
     count = min(layers, MOST_HEADS)
     about = "Cosine between the patterns of two heads of a layer." + left_out(layers, count, "layers")
     panels = tuple(f"layer {layer}" for layer in range(count))
-    frames = shown(selection.run, count * len(heads) ** 2, CELLS)
-    values = values[:, :count] if frames.frames is None else values[frames.frames, :count]
+    sample = shown(selection.run, count * len(heads) ** 2, CELLS)
+    values = values[:, :count] if sample.frames is None else values[sample.frames, :count]
     title = "Agreement of heads"
-    return Matrices("agreement", title, about, values, panels, heads, heads, "head", "head", frames=frames.frames)
+    return Matrices("agreement", title, about, values, panels, heads, heads, "head", "head", frames=sample.frames)
 
 
 def entropy_view(selection: Selection) -> View:
@@ -213,8 +209,7 @@ def entropy_view(selection: Selection) -> View:
 
 def moved_view(selection: Selection) -> View:
     """Distance of patterns from the first record, by head."""
-    sketch = selection.rows(selection.run.series["sketch"])
-    values = np.linalg.norm(sketch - sketch[:1], axis=-1)
+    values = selection.rows(np.linalg.norm(moves(selection.run), axis=-1))
     about = "Root mean square distance of each head's rows from those of the first record, known to 10 to 30 %."
     return _curves(selection, "moved", "How far patterns moved", about, "distance", values, [])
 

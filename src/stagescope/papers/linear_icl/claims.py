@@ -57,8 +57,9 @@ def _all_drops(evidence: Evidence) -> Condition:
     return evidence.reached == len(evidence.times), f"{evidence.reached} of {len(evidence.times)} drops came"
 
 
-def _plateaus(evidence: Evidence) -> Regime:
-    return _flow(evidence, False, _small_start(evidence, LIMITS.small), _separated(evidence), _all_drops(evidence))
+def _plateaus(evidence: Evidence, holds: str = "", about: Condition = (True, "")) -> Regime:
+    conditions = _small_start(evidence, LIMITS.small), _separated(evidence), _all_drops(evidence)
+    return _flow(evidence, False, *conditions, holds=holds, about=about)
 
 
 def _between(evidence: Evidence) -> dict[int, int]:
@@ -267,15 +268,11 @@ def _course(evidence: Evidence) -> Comparison:
 
 
 def _cascades(evidence: Evidence) -> Regime:
-    return _flow(
+    return _plateaus(
         evidence,
-        False,
-        _small_start(evidence, LIMITS.small),
-        _separated(evidence),
-        _all_drops(evidence),
-        holds=f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}; "
+        f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}; "
         "drops after close heads are left out",
-        about=(evidence.model.rank == 1 and evidence.model.reach > 1, "the cascade is of two or more heads of rank one"),
+        (evidence.model.rank == 1 and evidence.model.reach > 1, "the cascade is of two or more heads of rank one"),
     )
 
 
@@ -361,14 +358,10 @@ def _scale_law(evidence: Evidence) -> Comparison:
 
 def _ranked(evidence: Evidence) -> Regime:
     rank = evidence.model.rank
-    return _flow(
+    return _plateaus(
         evidence,
-        False,
-        _small_start(evidence, LIMITS.small),
-        _separated(evidence),
-        _all_drops(evidence),
-        holds=f"heads of rank {rank} from {evidence.size:.2g} of their final value",
-        about=(rank != 1 and evidence.task.dim > 1, "the claim is about heads of rank above one, and several directions"),
+        f"heads of rank {rank} from {evidence.size:.2g} of their final value",
+        (rank != 1 and evidence.task.dim > 1, "the claim is about heads of rank above one, and several directions"),
     )
 
 

@@ -70,8 +70,7 @@ class Evidence(BaseEvidence):
     @cached_property
     def levels(self) -> np.ndarray:
         """The losses between which the run falls: l_0 .. l_reach, of merged heads l_0 and l_D."""
-        levels = forms.levels(self.task)
-        return levels[[0, -1]] if self.model.merged else levels[: self.model.reach + 1]
+        return forms.levels_of(self.task, self.model)
 
     @cached_property
     def owners(self) -> list[int]:

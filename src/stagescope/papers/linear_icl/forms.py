@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from stagescope.papers.linear_icl.limits import LIMITS
+from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Params
 
@@ -24,6 +25,11 @@ def levels(task: RegressionTask) -> np.ndarray:
     """l_m = tr Lambda - sum_{i <= m} lambda_i / a_i for m = 0 .. D [LIN:levels]."""
     gains = task.spectrum / task.amplification
     return task.spectrum.sum() - np.concatenate([[0.0], np.cumsum(gains)])
+
+
+def levels_of(task: RegressionTask, model: LinearAttention) -> np.ndarray:
+    """The levels between which a model falls: l_0 .. l_reach, of merged heads l_0 and l_D."""
+    return levels(task)[[0, -1]] if model.merged else levels(task)[: model.reach + 1]
 
 
 def regression_map(task: RegressionTask, components: int) -> np.ndarray:

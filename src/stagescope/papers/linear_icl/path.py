@@ -96,8 +96,7 @@ def _settled() -> AtRest:
 
 
 def _flow_times(steps: FlowSteps) -> dict[str, float | None]:
-    model, levels = steps.law.model, forms.levels(steps.law.task)
-    levels = levels[[0, -1]] if model.merged else levels[: model.reach + 1]
+    levels = forms.levels_of(steps.law.task, steps.law.model)
     middles = enumerate(((levels[:-1] + levels[1:]) / 2).tolist(), start=1)
     return {f"d{m}": first_crossing(steps.time, steps.loss, middle, rising=False) for m, middle in middles}
 
