@@ -30,7 +30,7 @@ def refuse_unknown(verb: str, name: str, fields: Iterable[str], arguments: Itera
 
 
 FLAG = "--config"
-_OWN = ("study", "preset", "seed", "out")
+_SETTINGS = ("study", "preset", "seed", "out")
 """What a configuration may set besides the options of its study."""
 
 
@@ -63,7 +63,7 @@ def read_config(path: Path) -> dict[str, Any]:
         raise InputError(f"cannot read the run configuration {path}: {error}") from None
     if not isinstance(config, dict) or not isinstance(config.get("study"), str):
         raise InputError(f'{path} is no run configuration; expected a JSON object such as {{"study": "focus-dilution"}}')
-    names = (*_OWN, *study(config["study"]).options.model_fields)
+    names = (*_SETTINGS, *study(config["study"]).options.model_fields)
     for name, value in config.items():
         if name not in names:
             raise unknown(f"option of {config['study']} in {path}:", name, names)

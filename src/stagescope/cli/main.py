@@ -107,7 +107,7 @@ def run(arguments: list[str]) -> int:
         return 1
 
 
-_WHOLE = "--tyro-print-completion"
+_COMPLETION = "--tyro-print-completion"
 
 
 class Completion(Command):
@@ -117,7 +117,7 @@ class Completion(Command):
 
     def run(self) -> int:
         try:
-            return run([_WHOLE, self.shell])
+            return run([_COMPLETION, self.shell])
         except SystemExit as end:
             return int(end.code or 0)
 
@@ -125,7 +125,7 @@ class Completion(Command):
 def _parsed(arguments: list[str]) -> Command:
     """The command that is called, with its arguments. Parsers of others are not made: they would slow every command."""
     name = arguments[0]
-    if name == _WHOLE:
+    if name == _COMPLETION:
         return tyro.cli(_tree(arguments), prog="stagescope", args=arguments, config=CONFIG)
     kinds = {**COMMANDS, "completion": Completion}
     if name not in VERBS and name not in kinds:
@@ -139,16 +139,16 @@ def _tree(arguments: list[str]) -> Callable[[Command], Command]:
     """A choice of all commands with all their options, for a completion script; a function, as tyro takes it."""
     kinds = {**{verb: _of_studies(verb, arguments) for verb in VERBS}, **COMMANDS, "completion": Completion}
 
-    def chosen(command: Command) -> Command:
+    def identity(command: Command) -> Command:
         return command
 
-    chosen.__annotations__["command"] = _union([_command(kind, name) for name, kind in kinds.items()])
-    return chosen
+    identity.__annotations__["command"] = _union([_command(kind, name) for name, kind in kinds.items()])
+    return identity
 
 
 def _of_studies(verb: str, arguments: list[str]) -> type[Command]:
     """A verb with a subcommand for each study; a study that is named has options, their defaults those of the chosen preset."""
-    (kind, flags), preset, completion = VERBS[verb], _preset(arguments), _WHOLE in arguments
+    (kind, flags), preset, completion = VERBS[verb], _preset(arguments), _COMPLETION in arguments
     named = [name for name in arguments[1:2] if not completion and not name.startswith("-")]
     listed = {name: study(name) for name in named} or studies()
     leaves = [

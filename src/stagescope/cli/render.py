@@ -33,10 +33,10 @@ class _Safe:
     """A renderable with every character spelled out that a terminal would obey: stored text may come from anybody."""
 
     def __init__(self, renderable: RenderableType) -> None:
-        self._shown = renderable
+        self._renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._shown, options):
+        for segment in console.render(self._renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
@@ -395,7 +395,7 @@ def print_stage_legend(run_reading: "Reading", stages: Stages) -> None:
     from stagescope.views.view import GLOSSARY, occurring
 
     names = [*stages.estimates, *(stage.name for stage in stages if not stage.aside)]
-    glossary = _own(run_reading)
+    glossary = _glossary(run_reading)
     _print(occurring(GLOSSARY, names) | occurring(glossary, [*names, *(stage.evidence for stage in stages if not stage.aside)]))
 
 
@@ -404,10 +404,10 @@ def print_claim_legend(run_reading: "Reading", ledger: Ledger) -> None:
     from stagescope.views.view import occurring
 
     texts = [f"{row.statement} {row.reason}" for row in ledger if row.verdict != "not applicable"]
-    _print(occurring(_own(run_reading), texts))
+    _print(occurring(_glossary(run_reading), texts))
 
 
-def _own(run_reading: "Reading") -> Mapping[str, str]:
+def _glossary(run_reading: "Reading") -> Mapping[str, str]:
     """The glossary of the paper; none where the run cannot be explained, as its answer stands without it."""
     with suppress(Exception):
         return run_reading.explained.glossary

@@ -42,7 +42,7 @@ class PredictFlags(StudyFlags):
         return tuple(name for name in MOTION if name not in used)
 
     @property
-    def drawn(self) -> range:
+    def seed_range(self) -> range:
         return range(self.seed, self.seed + self.seeds)
 
 
@@ -62,7 +62,7 @@ class Predict(Command):
         if flags.seeds < 1:
             raise InputError(f"--seeds is {flags.seeds}, but at least one start must be drawn")
         event = flags.critical_scale
-        plans = [] if event is None else [(seed, _plan(flags, None, seed)[1]) for seed in flags.drawn]
+        plans = [] if event is None else [(seed, _plan(flags, None, seed)[1]) for seed in flags.seed_range]
         if any(_by_steps(flags, plan) for _, plan in plans):
             raise InputError("a critical scale is one of gradient flow; leave out --critical-scale, or choose --optimizer flow")
         predictions, critical = _predictions(flags), []
@@ -92,7 +92,7 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
 
     predictions, refused = [], []
     for scale in flags.init_scale or (None,):
-        for seed in flags.drawn:
+        for seed in flags.seed_range:
             used, plan = _plan(flags, scale, seed)
             try:
                 path = _path(flags, plan)

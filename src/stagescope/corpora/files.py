@@ -23,7 +23,7 @@ def guess_layout(path: Path) -> Layout:
     """JSON lines by the name's ending; separated if the first block holds a separator; else plain text."""
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return "jsonl"
-    with _opened(path) as file:
+    with _open(path) as file:
         return "separated" if SEPARATOR.encode() in file.read(BLOCK) else "text"
 
 
@@ -40,7 +40,7 @@ def documents(path: Path, layout: Layout, observe: Callable[[bytes], None]) -> I
     return _separated(blocks) if layout == "separated" else _json_lines(path, blocks)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -60,7 +60,7 @@ def _between_words(block: bytes) -> int:
 def _blocks(path: Path, observe: Callable[[bytes], None], cut_of: Callable[[bytes], int]) -> Iterator[str]:
     """The text of a file, block by block; an error names the place of a byte that is not text."""
     place, line, pending, start = 0, 1, bytearray(), b""
-    with _opened(path) as file:
+    with _open(path) as file:
         while block := file.read(BLOCK):
             observe(block)
             start = start or block[:8]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stagescope.corpora.files import Layout, documents
-from stagescope.corpora.known import KNOWN, TOPICS, Known, Part, anchored, elsewhere, folders, locate
+from stagescope.corpora.known import KNOWN, TOPICS, Known, Part, anchored, folders, locate, texts_of_this_name
 from stagescope.corpora.tokens import Reader, Stream, Tokens
 from stagescope.errors import InputError
 from stagescope.memory import require_memory
@@ -48,7 +48,7 @@ def read_again(source: str, sha256: str, tokens: Tokens, layout: Layout) -> RawT
     text = read_text(source, tokens, layout) if _is_there(source) else None
     if text is not None and text.sha256 == sha256:
         return text
-    candidates = {} if source in KNOWN else elsewhere(source)
+    candidates = {} if source in KNOWN else texts_of_this_name(source)
     copy = next((path for path, parts in candidates.items() if _digest(list(map(_file_digest, parts.values()))) == sha256), None)
     if copy is not None:
         return read_text(str(copy), tokens, layout)
@@ -88,13 +88,13 @@ def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: 
         for part, path in paths.items():
             sha256, before = hashlib.sha256(), done
 
-            def seen(block: bytes, sha256=sha256) -> None:  # noqa: ANN001
+            def observe(block: bytes, sha256=sha256) -> None:  # noqa: ANN001
                 nonlocal done, blank
                 done, blank = done + len(block), blank and block.isspace()
                 sha256.update(block)
                 bar.update(done)
 
-            parts[part] = reader.stream(documents(path, layout, seen), with_marks=layout != "text")
+            parts[part] = reader.stream(documents(path, layout, observe), with_marks=layout != "text")
             if done == before:
                 raise InputError(f"the corpus {path} is empty; give a file that holds text")
             digests.append(sha256.hexdigest())

@@ -176,8 +176,8 @@ def areas(x: Ruler, y: Ruler, cells: Collection[Cell]) -> dict[Cell, list[Rect]]
             owner = _owner((x, y), (column, row), leaf, existing)
             if owner is not None:
                 by_cell[owner].append(Rect(left, right, bottom, top))
-    rows = {cell: _joined(rects, "left", "right", slice(2, 4)) for cell, rects in by_cell.items() if rects}
-    return {cell: _joined(rects, "bottom", "top", slice(0, 2)) for cell, rects in rows.items()}
+    rows = {cell: _merged(rects, "left", "right", slice(2, 4)) for cell, rects in by_cell.items() if rects}
+    return {cell: _merged(rects, "bottom", "top", slice(0, 2)) for cell, rects in rows.items()}
 
 
 def _parts(ruler: Ruler, low: Any, high: Any) -> list[tuple[Any, float, float]]:
@@ -209,7 +209,7 @@ def _owner(rulers: tuple[Ruler, Ruler], corner: Cell, leaf: Leaf, existing: froz
     return min(leaf.cells, key=far, default=None)
 
 
-def _joined(rects: Iterable[Rect], low: str, high: str, across: slice) -> list[Rect]:
+def _merged(rects: Iterable[Rect], low: str, high: str, across: slice) -> list[Rect]:
     """Neighbours along one axis, from `low` to `high`, made one where they are alike `across` it."""
     merged: list[Rect] = []
     for rect in sorted(rects, key=lambda r: (r[across], getattr(r, low))):

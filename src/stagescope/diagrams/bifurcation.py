@@ -54,14 +54,14 @@ def draw_branch(branch: Branch, path: Path, *, title: str, over: str) -> Path:
     kind = path.suffix.lower().lstrip(".")
     with store_errors(path):
         if kind in FORMATS:
-            publish(path, pictures(lambda: _drawn(branch, title, over), [kind])[kind])
+            publish(path, pictures(lambda: _figure(branch, title, over), [kind])[kind])
         else:
-            picture = pictures(lambda: _drawn(branch, "", over), ["svg"])["svg"]
+            picture = pictures(lambda: _figure(branch, "", over), ["svg"])["svg"]
             publish(path, _page(branch, title, over, picture).encode())
     return path
 
 
-def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
+def _figure(branch: Branch, title: str, over: str) -> "Drawing":
     """One panel for each measure, one for the loss, and one for rates."""
     from matplotlib import pyplot
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-LEFT = "#9b9b9b"
+UNCOLOURED = "#9b9b9b"
 """Categories that have no colour of their own."""
 START = "#e6a3b3"
 """What was there at the start: on neither map of colours."""
-FIXED = {"confirmed": CATEGORIES[2], "violated": CATEGORIES[1], "inconclusive": CATEGORIES[4], "not applicable": LEFT}
+FIXED = {"confirmed": CATEGORIES[2], "violated": CATEGORIES[1], "inconclusive": CATEGORIES[4], "not applicable": UNCOLOURED}
 
 
 def ruler(axis: Json) -> Ruler:
@@ -103,10 +103,10 @@ class NameColors:
     def __init__(self, names: Sequence[str]) -> None:
         free = iter(CATEGORIES)
         fixed = FIXED if set(names) <= FIXED.keys() else {}
-        self.of = {name: fixed.get(name) or (LEFT if name == OTHER else next(free)) for name in names}
+        self.by_name = {name: fixed.get(name) or (UNCOLOURED if name == OTHER else next(free)) for name in names}
 
     def __call__(self, value: str) -> Any:
-        return self.of.get(value, LEFT)
+        return self.by_name.get(value, UNCOLOURED)
 
 
 def label_of(numbers: Numbers) -> str:
@@ -260,7 +260,7 @@ def _keys(drawing: "Drawing", numbers: Numbers, colors: Colors, grid: Sequence["
     if isinstance(colors, NameColors):
         label_by_name = present(numbers)
         labels = distinct(list(label_by_name.values()), width)
-        handles += [Patch(color=colors.of[name], label=label) for name, label in zip(label_by_name, labels, strict=True)]
+        handles += [Patch(color=colors.by_name[name], label=label) for name, label in zip(label_by_name, labels, strict=True)]
     elif values := scaled_values(numbers):
         if colors.scale.constant:
             handles.append(Patch(color=colors(values[0]), label=f"{values[0]:.5g} everywhere"))

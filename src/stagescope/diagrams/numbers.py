@@ -182,7 +182,7 @@ def _lacks(column: Column, cells: Sequence[Json]) -> dict[str, str]:
     for lack in (*CLOCKED, "none"):
         those = [cell for cell in cells if cell["lack"] == lack]
         if those:
-            sentence = lack_text(lack, joined(cell.get("ends", {}) for cell in those), none_word(column))
+            sentence = lack_text(lack, joined_ends(cell.get("ends", {}) for cell in those), none_word(column))
             several = lack in CLOCKED and any(cell["known"] for cell in those)
             texts[lack] = f"{sentence}, by the median seed" if several else sentence
     return texts
@@ -276,10 +276,10 @@ def known_until(column: Column, rows: Iterable[Row]) -> Ends:
     if column.horizon is not None:
         return {"t": [column.horizon] * 2}
     # Rows without an end or a clock are left out.
-    return joined({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
+    return joined_ends({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
 
 
-def joined(ends: Iterable[Ends]) -> Ends:
+def joined_ends(ends: Iterable[Ends]) -> Ends:
     ends_of_all: Ends = {}
     for one in ends:
         for clock, (low, high) in one.items():

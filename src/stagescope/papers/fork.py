@@ -95,7 +95,7 @@ def _refuse_others(run: Run, options: Mapping[str, Any], allowed: set[str], moti
         raise unknown("option of a fork", name, {*allowed, "rates"})
 
 
-SAME = 1e-9
+SAME_TIME = 1e-9
 """A time this near to a frame, relative to it, is that frame: times are printed rounded."""
 
 
@@ -195,14 +195,14 @@ def frame_at(run: Run, at: str | float) -> tuple[int, list[str]]:
         return int(value) % run.frames, []
     times = run.t if clock == "t" else run.step
     last = float(times[-1])
-    if not 0 <= value <= last * (1 + SAME):
+    if not 0 <= value <= last * (1 + SAME_TIME):
         reason = f" ({run.reason})" if run.reason else ""
         ended = f"the last frame of this run, which {run.status}{reason}, is at {clock}={last:.10g}"
         remedy = "to go beyond it, fork there and give a later end (--until, or --steps)"
         raise InputError(f"{clock}={value:.10g} is not between 0 and the end: {ended}; {remedy}")
-    frame = int(np.searchsorted(times, value * (1 + SAME), side="right")) - 1
+    frame = int(np.searchsorted(times, value * (1 + SAME_TIME), side="right")) - 1
     frame_time = float(times[frame])
-    near = abs(frame_time - value) <= SAME * value
+    near = abs(frame_time - value) <= SAME_TIME * value
     note = f"no frame was recorded at {clock}={value:.10g}: forked at the one before, {clock}={frame_time:.10g} (frame {frame})"
     return frame, [] if near else [note]
 

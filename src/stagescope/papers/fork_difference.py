@@ -58,11 +58,11 @@ class ForkDifference:
         for name, (parent_time, fork_time) in self.events.items():
             if parent_time is None and fork_time is None:
                 continue
-            lines.append(f"{name}: {_when(clock, parent_time)} in the parent, {_when(clock, fork_time)} in the fork")
+            lines.append(f"{name}: {_time_text(clock, parent_time)} in the parent, {_time_text(clock, fork_time)} in the fork")
         return "\n".join(lines)
 
 
-def _when(clock: str, time: float | None) -> str:
+def _time_text(clock: str, time: float | None) -> str:
     return "not reached" if time is None else f"{clock} = {time:.6g}"
 
 

@@ -247,7 +247,7 @@ def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until:
     """
 
     @cache
-    def at(scale: float) -> Predicted:
+    def predicted_at(scale: float) -> Predicted:
         path = saddle_path(what, scale=scale, seed=seed, until=until)
         if event not in path.events:
             raise unknown("event", event, path.events)
@@ -255,16 +255,16 @@ def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until:
 
     low, high = SMALLEST, _small_enough(what, seed)
     for scale in (high, low):
-        if at(scale).t is None and not at(scale).absent:
-            reason = f"whether {event} comes at scale {scale:.3g} is not known: {at(scale).reason}"
+        if predicted_at(scale).t is None and not predicted_at(scale).absent:
+            reason = f"whether {event} comes at scale {scale:.3g} is not known: {predicted_at(scale).reason}"
             return CriticalScale(event, None, None, None, reason)
-    if at(high).t is None:
-        return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}: {at(high).reason}")
-    if at(low).t is not None:
+    if predicted_at(high).t is None:
+        return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}: {predicted_at(high).reason}")
+    if predicted_at(low).t is not None:
         return CriticalScale(event, None, None, None, f"{event} comes at every scale tried, down to {low:g}")
-    below, high = _edge(lambda scale: at(scale).t is not None, low, high)
-    note = "" if at(below).absent else f"between the two it is not known: {at(below).reason}"
-    low = below if at(below).absent else _edge(lambda scale: not at(scale).absent, low, below)[0]
+    below, high = _edge(lambda scale: predicted_at(scale).t is not None, low, high)
+    note = "" if predicted_at(below).absent else f"between the two it is not known: {predicted_at(below).reason}"
+    low = below if predicted_at(below).absent else _edge(lambda scale: not predicted_at(scale).absent, low, below)[0]
     return CriticalScale(event, float(np.sqrt(low * high)), low, high, note)
 
 

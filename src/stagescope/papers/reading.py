@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 Made = TypeVar("Made")
-KEPT = 4
+READINGS = 4
 """Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
 
 
@@ -485,7 +485,7 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     objectives_of_run = [objective for spec, objective in objectives if spec is run.spec]
     if what is None and len(objectives_of_run) == 1:  # of two nobody knows which is meant
         what = objectives_of_run[0]
-    readings: deque[Reading] = run.memo.setdefault("readings", deque(maxlen=KEPT))
+    readings: deque[Reading] = run.memo.setdefault("readings", deque(maxlen=READINGS))
     for earlier in readings:
         if earlier.what is what and _same_run(earlier.run, run):
             return earlier

@@ -176,7 +176,7 @@ GLOSSARY = {
     "learning rate": "The size of a step of the optimiser; often raised at first (warm-up) and lowered later (decay).",
     "context gain": "How much lower the loss is late in a sequence than early: what the model takes from context.",
 }
-MOST = 3
+MOST_NAMES = 3
 """Heads with a name that a caption lists."""
 
 
@@ -185,7 +185,7 @@ def explain(reading: WatchedReading) -> Explained:
         model = model_of(reading.run)
     except InputError:  # somebody else wrote the run
         return any_explained(reading)
-    stage_captions = captions(reading.told_stages, lambda stage: _said(stage, reading))
+    stage_captions = captions(reading.told_stages, lambda stage: _words(stage, reading))
     return Explained(_sentence(reading, model), captions=stage_captions, glossary=GLOSSARY)
 
 
@@ -200,11 +200,11 @@ def _sentence(reading: WatchedReading, model: Model) -> str:
     return f"{model.name}: {layers} layer{'s' * (layers != 1)}, {head_counts}{words}, {source}; {span}. {probe}."
 
 
-def _said(stage: Stage, reading: WatchedReading) -> str:
+def _words(stage: Stage, reading: WatchedReading) -> str:
     stop = float(reading.run.time[-1]) if stage.stop is None else stage.stop
     stages = [one for one in reading.told_stages if one.track and stage.start <= one.start <= stop]
     times = [one.facts["t"] for one in stages if one.track == ATTENTION]
     named = [f"{one.name} ({one.track}, {one.start:,.0f})" for one in stages if one.aside]
-    heads = f" New names of heads: {listed(named, most=MOST)}." if named else ""
+    heads = f" New names of heads: {listed(named, most=MOST_NAMES)}." if named else ""
     changes = f"Attention changes fast {len(times)} time{'s' * (len(times) != 1)}, first at {min(times):,.0f}." if times else ""
     return f"{plain(stage)} {changes}{heads}".strip()

@@ -32,7 +32,7 @@ from stagescope.spec import Json
 from stagescope.views.axes import change_of, log_time, log_values
 from stagescope.views.view import GLOSSARY, Curves, Explained, Matrices, Points, Portrait, View, captions, plain
 
-OTHERS = "other claims"
+OTHER_CLAIMS = "other claims"
 
 
 def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, float] | None:
@@ -96,10 +96,10 @@ def scenes_of(portraits: Sequence[Portrait]) -> list[list[Portrait]]:
             else (run_reading.kind.views, str(source.get("model")), str(source.get("heads")))
         )
         scenes.setdefault((run.clock, family), []).append(portrait)
-    return [joined(scene) for scene in scenes.values()]
+    return [drawable_together(scene) for scene in scenes.values()]
 
 
-def joined(scene: Sequence[Portrait]) -> list[Portrait]:
+def drawable_together(scene: Sequence[Portrait]) -> list[Portrait]:
     """The portraits of a scene with views that can be drawn slot by slot.
 
     Views of a slot that mean different things, by title, axes or marks, get slots of their own. Those that stay together
@@ -108,7 +108,7 @@ def joined(scene: Sequence[Portrait]) -> list[Portrait]:
     if len(scene) < 2:
         return list(scene)
     owned = [(portrait.name, view) for portrait in scene for view in portrait.views]
-    separate_views = iter(_together(_apart(owned)))
+    separate_views = iter(_shared_words(_separate_slots(owned)))
     return [replace(portrait, views=tuple(next(separate_views) for _ in portrait.views)) for portrait in scene]
 
 
@@ -123,7 +123,7 @@ def _meaning(view: View) -> tuple[Any, ...]:
     return (type(view).__name__, view.title)
 
 
-def _apart(owned: Sequence[Owned]) -> list[Owned]:
+def _separate_slots(owned: Sequence[Owned]) -> list[Owned]:
     """Views with a slot for each meaning; where titles of a slot's meanings are the same, they name their runs."""
     meanings: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     for name, view in owned:
@@ -144,7 +144,7 @@ def _apart(owned: Sequence[Owned]) -> list[Owned]:
     return separated
 
 
-def _together(owned: Sequence[Owned]) -> list[View]:
+def _shared_words(owned: Sequence[Owned]) -> list[View]:
     """Views with the sentence of their slot, and with levels that name their run where these differ."""
     slots = by_slot(owned)
     abouts = {slot: _about(owned_views) for slot, owned_views in slots.items()}
@@ -458,7 +458,7 @@ def glossary(group: Sequence[Portrait]) -> dict[str, str]:
 def claim_place(row: Verdict) -> str:
     """Where a claim stands in its theory, such as a saddle or a stage."""
     tag = tags().get(row.tag)
-    return label(tag.number) if tag is not None else OTHERS
+    return label(tag.number) if tag is not None else OTHER_CLAIMS
 
 
 def places_of(group: Sequence[Portrait]) -> list[str]:

@@ -48,7 +48,7 @@ def summary(run: Run) -> Summary:
     try:
         run_reading = reading(run)
 
-        def made(*_: str) -> Summary:
+        def show(*_: str) -> Summary:
             skip = ("ladder", "prediction", "ledger") if run_reading.cost.slow_claims else ("ladder", "prediction")
             # `hidden` are the notes on ladder and prediction, which a notebook never shows.
             of_run = portrait(run, skip=skip)
@@ -63,7 +63,7 @@ def summary(run: Run) -> Summary:
             parts += [part._repr_html_() for part in (of_run.stages, of_run.ledger) if part is not None]
             return Summary(block(*parts))
 
-        return run_reading.companion(made, str(run.path), run.status, run.reason)
+        return run_reading.companion(show, str(run.path), run.status, run.reason)
     except Exception as error:
         return Summary(f"<pre>{escape(_named(run))}\n{escape(f'{type(error).__name__}: {error}')}</pre>")
 

@@ -525,14 +525,14 @@ def audit_hashes(hashes: Mapping[str, Mapping[str, str]] | str | Path) -> Audit:
             f"the hashes are of {len(table)} checkpoint{'s' * (len(table) != 1)} with weights; an audit compares at least two"
         )
     names = sorted(table, key=lambda name: (number(name) is None, number(name) or 0, name))
-    findings = list(_same(names, table))
+    findings = list(_equal_checkpoints(names, table))
     copies = {finding.checkpoint for finding in findings}
     findings += _same_files([name for name in names if name not in copies], table)
     findings.sort(key=lambda finding: names.index(finding.checkpoint))
     return Audit(tuple(names), tuple(findings))
 
 
-def _same(names: list[str], table: Hashes) -> Iterator[Finding]:
+def _equal_checkpoints(names: list[str], table: Hashes) -> Iterator[Finding]:
     """Checkpoints of which all files of weights are the same."""
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in names:

@@ -107,7 +107,7 @@ class Capture(torch.overrides.TorchFunctionMode):
             self._add(result[..., :-1])
         return result
 
-    def _whole(self, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    def _multi_head(self, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
         _, weights = func(*args, **{**named, "need_weights": True, "average_attn_weights": False})
         if weights is not None:
             self._add(weights if weights.ndim == 4 else weights[None])
@@ -125,7 +125,7 @@ class Capture(torch.overrides.TorchFunctionMode):
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     F.scaled_dot_product_attention: Capture._fused,
-    F.multi_head_attention_forward: Capture._whole,
+    F.multi_head_attention_forward: Capture._multi_head,
     torch.ops.higher_order.flex_attention: Capture._flex,
     **dict.fromkeys((torch.softmax, torch.special.softmax, F.softmax, Tensor.softmax), Capture._softmax),
 }
@@ -233,7 +233,7 @@ class Plan:
                 " end this watcher and begin another"
             )
         parts = ([patterns[place] for place in group] for group in self.places)
-        return [_joined(name, members) for name, members in zip(self.names, parts, strict=True)]
+        return [_one_layer(name, members) for name, members in zip(self.names, parts, strict=True)]
 
 
 def _siblings(before: Attention, one: Attention) -> bool:
@@ -243,7 +243,7 @@ def _siblings(before: Attention, one: Attention) -> bool:
     return same_list and before.heads == one.heads == 1 and one.input is not None and one.input is before.input
 
 
-def _joined(name: str, members: list[Attention]) -> Attention:
+def _one_layer(name: str, members: list[Attention]) -> Attention:
     if len(members) == 1:
         return replace(members[0], path=name)
     pairs = [[getattr(one, part) for one in members] for part in ("query", "key")]

@@ -60,7 +60,7 @@ def read_checkpoints(
         raise InputError(f"{folder} has one checkpoint, {printable(saved[0].name)}: a run needs two or more of different steps")
     network = _model(model, saved)
     _load(network, saved[0])
-    coder = tokenizer if tokenizer is not None else _beside(saved, "tokenizer.json")
+    coder = tokenizer if tokenizer is not None else _file_of(saved, "tokenizer.json")
     observer = Observer(
         network, probe, tokenizer=coder, layers=layers, heads=heads, blocks=blocks, patterns=patterns, forward=forward
     )
@@ -76,7 +76,7 @@ def read_checkpoints(
     return recorder.run
 
 
-def _beside(saved: list[Checkpoint], name: str) -> Path | None:
+def _file_of(saved: list[Checkpoint], name: str) -> Path | None:
     """A file of the checkpoints: in the last one, or beside them."""
     places = (saved[-1].path / name, saved[-1].path.parent / name)
     return next((place for place in places if place.is_file()), None)
@@ -99,7 +99,7 @@ def _model(model: Any, saved: list[Checkpoint]) -> nn.Module:
 
 def _from_config(saved: list[Checkpoint]) -> nn.Module:
     """The architecture of transformers that config.json names; its own code, never code of the folder, and no network."""
-    place = _beside(saved, "config.json")
+    place = _file_of(saved, "config.json")
     advice = "give the model: model=..., of the command --model module:factory"
     if place is None:
         raise InputError(f"{saved[-1].path.parent} has no config.json of transformers; {advice}")

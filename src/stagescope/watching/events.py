@@ -237,7 +237,7 @@ def head_curves(run: Run) -> list[HeadCurve]:
     curves = (
         HeadCurve(measure, layer, head, np.asarray(values[:, layer, head], dtype=float), floor)
         for measure, (values, floor) in measures.items()
-        for layer, head in model_of(run).each()
+        for layer, head in model_of(run).head_places()
     )
     return sorted((curve for curve in curves if curve.reach >= 1), key=lambda curve: -curve.reach)
 

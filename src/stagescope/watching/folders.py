@@ -313,13 +313,13 @@ def training_log(checkpoint: Checkpoint) -> Callable[[int], dict[str, float]]:
         rows = (_trainer_state(checkpoint.path) or {}).get("log_history", [])
     good = [row for row in rows if isinstance(row, dict) and isinstance(row.get("step"), int)]
 
-    def at(step: int) -> dict[str, float]:
+    def logged(step: int) -> dict[str, float]:
         values: dict[str, float] = {}
         for row in sorted((row for row in good if row["step"] <= step), key=lambda row: row["step"]):
             values |= {names[key]: float(value) for key, value in row.items() if key in names and isinstance(value, int | float)}
         return values
 
-    return at
+    return logged
 
 
 def _is_candidate(path: Path) -> bool:
@@ -374,11 +374,11 @@ def _weights(path: Path, root: Path) -> tuple[list[str], set[str]]:
             places = _index(_inside(path / f"{main}.index.json", root))
             return sorted(set(places.values())), set(places)
         if weight_files := [name for name in names if name.endswith(suffix)]:
-            return _chosen(path, weight_files), set()
+            return _weight_files(path, weight_files), set()
     raise DamagedCheckpoint(f"{path} holds no weights; expected model.safetensors, its shards, or pytorch_model.bin")
 
 
-def _chosen(path: Path, names: list[str]) -> list[str]:
+def _weight_files(path: Path, names: list[str]) -> list[str]:
     """All shards of a checkpoint without an index, or its only file."""
     shards = [match for name in names if (match := _SHARD.match(name))]
     if len(names) == 1 and not shards:

@@ -289,7 +289,7 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
     notes["gate"] = gate_of(run).sentence
     named_heads, least = [], thresholds.records
-    for layer, head in model.each():
+    for layer, head in model.head_places():
         curves = {name: _Curve.of(run.time, score, layer, head, thresholds) for name, score in by_name.items()}
         spells = tuple(_spells(run.time, curves, thresholds))
         last = spells[-1].name if spells and spells[-1].stop is None else NONE

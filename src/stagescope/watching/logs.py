@@ -36,7 +36,7 @@ PREFIX = "events.out.tfevents."
 """How the name of an event file begins."""
 LARGEST = 2**24
 """Bytes of a record that is read. A scalar takes about 50; larger ones hold pictures, sounds or graphs."""
-MOST = 1000
+MOST_TAGS = 1000
 """Tags that are read; each becomes an array of the run, with a folder of its own on disk."""
 CHECKED = 2**16
 """Points after which the memory that they take is looked at again."""
@@ -55,19 +55,19 @@ _WIDE = ("<d", "<i", "<q")
 """How those are read whose numbers do not fit into a float of 4 bytes."""
 
 
-_WANTED = ("tensorboard", "reading or writing event files of TensorBoard")
+_EXTRA = ("tensorboard", "reading or writing event files of TensorBoard")
 """The extra, and the work that needs it."""
 
 
 def event_type() -> Any:
     """The type of what a record holds."""
-    needed("tensorboard", *_WANTED)
+    needed("tensorboard", *_EXTRA)
     return import_module("tensorboard.compat.proto.event_pb2").Event
 
 
 def masked_sum() -> Callable[[bytes], int]:
     """The checksum of the format: CRC32C, turned by 15 bits, and a constant added."""
-    value = needed("google_crc32c", *_WANTED).value
+    value = needed("google_crc32c", *_EXTRA).value
 
     def masked(data: bytes) -> int:
         checksum = value(data)
@@ -110,8 +110,8 @@ class Log:
             fresh = value.tag not in self.points
             if number is None or (fresh and not self.accepts(value.tag)):
                 continue
-            if fresh and len(self.points) == MOST:
-                raise InputError(f"this log has more than {MOST:,} tags of scalars; {FEWER}")
+            if fresh and len(self.points) == MOST_TAGS:
+                raise InputError(f"this log has more than {MOST_TAGS:,} tags of scalars; {FEWER}")
             points = self.points[value.tag]
             points.steps.append(event.step)
             points.walls.append(event.wall_time)

@@ -158,15 +158,15 @@ class Parameters:
         self.model, self.sizes = model, sizes
         guess = embedding_of(model) if table is None else (table,)
         self.embedding = None if guess is None else f"{guess[0]}.weight".lstrip(".")
-        self._values = self._found()
+        self._values = self._floating()
         self.groups = _grouped(list(self._values), sizes.groups)
 
-    def _found(self) -> dict[str, Tensor]:
+    def _floating(self) -> dict[str, Tensor]:
         return {name: value for name, value in self.model.named_parameters() if value.is_floating_point()}
 
     def numbers(self) -> Json:
         numbers: Json = {}
-        values = self._values = self._found()
+        values = self._values = self._floating()
         if self.groups:
             norms = dict(zip(values, _norms([value.detach() for value in values.values()]), strict=True))
             group_values = [np.array([norms.get(name, np.nan) for name in names]) for names in self.groups.values()]

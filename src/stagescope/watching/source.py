@@ -58,7 +58,7 @@ class Model:
     unigram_entropy: float | None = None
     steps: int | None = None
 
-    def each(self) -> Iterator[tuple[int, int]]:
+    def head_places(self) -> Iterator[tuple[int, int]]:
         """Layer and head of each head."""
         return ((layer, head) for layer, count in enumerate(self.heads) for head in range(count))
 
@@ -79,20 +79,20 @@ def model_of(run: Run) -> Model:
     probe = source.get("probe") or {}
     if not isinstance(probe, Mapping):
         raise _wrong_source("probe", probe)
-    length = _whole(probe, "length", 64)
+    length = _integer(probe, "length", 64)
     return Model(
         name=str(source.get("model") or "a model"),
         layers=_texts(source, "layers"),
         heads=_heads(run, source),
         causal=bool(source.get("causal", True)),
         length=length,
-        period=_whole(probe, "period", length // 2),
+        period=_integer(probe, "period", length // 2),
         tokens=_texts(probe, "shown"),
         types=_texts(source, "types"),
         groups=_texts(source, "groups"),
-        vocabulary=None if source.get("vocabulary") is None else _whole(source, "vocabulary", 1),
+        vocabulary=None if source.get("vocabulary") is None else _integer(source, "vocabulary", 1),
         unigram_entropy=_number(source, "unigram_entropy"),
-        steps=None if source.get("steps") is None else _whole(source, "steps", 1),
+        steps=None if source.get("steps") is None else _integer(source, "steps", 1),
     )
 
 
@@ -104,7 +104,7 @@ def _wrong_source(name: str, value: Any) -> InputError:
     return InputError(f"the source of this run has {name} {value!r:.60}, which ss.watch does not write; record the run again")
 
 
-def _whole(source: Mapping[str, Any], name: str, default: int) -> int:
+def _integer(source: Mapping[str, Any], name: str, default: int) -> int:
     value = source.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
         raise _wrong_source(name, value)
@@ -138,12 +138,12 @@ def _heads(run: Run, source: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-_SEEN = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"})
+_VISIBLE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"})
 
 
 def token_label(token: str, longest: int = 40) -> str:
     """A token on one line in which blanks and line ends are seen."""
-    label = printable(token[: longest + 1].translate(_SEEN)) or "(empty)"
+    label = printable(token[: longest + 1].translate(_VISIBLE)) or "(empty)"
     return label if len(token) <= longest and len(label) <= 2 * longest else f"{label[: longest - 1]}…"
 
 

@@ -38,7 +38,7 @@ class Selection:
     @cached_property
     def heads(self) -> list[tuple[int, int]]:
         """Layer and head of each head that is drawn."""
-        heads = list(self.model.each())
+        heads = list(self.model.head_places())
         if len(heads) <= MOST_HEADS:
             return heads
         if "sketch" not in self.run.series:
@@ -237,7 +237,7 @@ def watched_views(reading: HasRun) -> list[Maker]:
 def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     """Losses on the probe and of the batches, with what can be had without context."""
     names = {"loss": "probe", "train_loss": "training batch"}
-    curves_of_losses = {name: curve_of(run, key) for key, name in names.items() if _known(run, key)}
+    curves_of_losses = {name: curve_of(run, key) for key, name in names.items() if _recorded(run, key)}
     if not curves_of_losses:
         return None
     lines = [Curve(name, values, faint=name == "training batch") for name, values in curves_of_losses.items()]
@@ -249,13 +249,13 @@ def losses_view(run: Run, model: Model, uniform: list[Level]) -> View | None:
     return curves("loss", "Loss", about, "nats a token", lines, levels=levels, log=is_wide(probe[probe > 0]))
 
 
-def _known(run: Run, name: str) -> bool:
+def _recorded(run: Run, name: str) -> bool:
     return bool(np.isfinite(curve_of(run, name)).any())
 
 
 def context_view(run: Run) -> View | None:
     """What context is worth, at the records where it was measured."""
-    if not _known(run, "context_gain"):
+    if not _recorded(run, "context_gain"):
         return None
     gain = curve_of(run, "context_gain")
     frames = np.flatnonzero(np.isfinite(gain))
@@ -294,7 +294,7 @@ def scores_view(run: Run) -> View | None:
     if values is None or values.ndim != 4:
         return None
     tops = np.asarray(values[..., 0], dtype=float)
-    heads = [place for place in model_of(run).each() if np.isfinite(tops[:, place[0], place[1]]).any()]
+    heads = [place for place in model_of(run).head_places() if np.isfinite(tops[:, place[0], place[1]]).any()]
     lines = [
         Curve(head_name(layer, head), tops[:, layer, head], f"layer {layer}", faint=place >= NAMED)
         for place, (layer, head) in enumerate(heads[:MOST])
@@ -335,7 +335,7 @@ ONE_CURVE = {
 
 def plain_view(run: Run, name: str, levels: Sequence[Level] = ()) -> View | None:
     """A view of one curve; none where it was not recorded."""
-    if not _known(run, name):
+    if not _recorded(run, name):
         return None
     slot, title, about, axis, curve, log = ONE_CURVE[name]
     return curves(slot, title, about, axis, [Curve(curve, curve_of(run, name))], levels=levels, log=log)

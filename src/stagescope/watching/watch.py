@@ -341,7 +341,7 @@ class Callback:
             if name not in OPTIONS:
                 raise unknown("option", name, ("probe", "out", *OPTIONS))
         super().__init__()
-        self._given, self._out, self._options = probe, out, options
+        self._probe, self._out, self._options = probe, out, options
         self._watcher: Watcher | None = None
         self._waiting: tuple[int, dict[str, Any]] | None = None
 
@@ -365,7 +365,7 @@ class Callback:
             with suppress(StagescopeError):
                 if manifest.read(Path(self._out)).status == "running":
                     options |= {"resume": True, "overwrite": False}
-        self._watcher = watch(model, probe=self._given, out=self._out, steps=steps, optimizer=optimizer, start=step, **options)
+        self._watcher = watch(model, probe=self._probe, out=self._out, steps=steps, optimizer=optimizer, start=step, **options)
 
     def _before_update(self, step: int) -> None:
         """After the gradient and before the update that makes `step + 1` of `step` updates."""

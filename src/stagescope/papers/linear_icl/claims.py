@@ -54,7 +54,7 @@ def _separated(evidence: Evidence) -> Condition:
 
 def _all_drops(evidence: Evidence) -> Condition:
     """Whether the run lasts until the last drop that its heads can make."""
-    return evidence.reached == len(evidence.times), f"{evidence.reached} of {len(evidence.times)} drops came"
+    return evidence.drops_reached == len(evidence.times), f"{evidence.drops_reached} of {len(evidence.times)} drops came"
 
 
 def _plateaus(evidence: Evidence, holds: str = "", about: Condition = (True, "")) -> Regime:
@@ -199,7 +199,7 @@ def _first(evidence: Evidence) -> Regime:
 
 
 def _came(evidence: Evidence) -> Condition:
-    return evidence.reached > 0, "the run ends before its first drop"
+    return evidence.drops_reached > 0, "the run ends before its first drop"
 
 
 @claim("LIN:first-drop", _first)
@@ -216,7 +216,7 @@ def _first_drop(evidence: Evidence) -> Comparison:
 
 
 def _several_heads(evidence: Evidence) -> Regime:
-    regime = narrowed(_first(evidence), _apart(evidence, np.inf))
+    regime = narrowed(_first(evidence), _heads_separate(evidence, np.inf))
     return not_applicable("there is one head") if regime.applies and evidence.model.heads == 1 else regime
 
 
@@ -232,7 +232,7 @@ def _winner(evidence: Evidence) -> Comparison:
     return Comparison(drop.head + 1, head + 1, "exact", head == drop.head, reason, unit="head")
 
 
-def _apart(evidence: Evidence, without: float) -> Condition:
+def _heads_separate(evidence: Evidence, without: float) -> Condition:
     """Whether no two heads are close to each other before the first drop; `without` is the ratio where none is predicted."""
     ratio = evidence.predicted[0].ratio if evidence.predicted else without
     return ratio >= LIMITS.separate, f"two heads are within a factor {ratio:.3g} of each other's T, below {LIMITS.separate:g}"
@@ -243,7 +243,7 @@ def _course_regime(evidence: Evidence) -> Regime:
     regime = _flow(evidence, False, _small_start(evidence, LIMITS.course), about=about)
     if not regime.holds:
         return regime
-    regime = narrowed(regime, _separated(evidence), _apart(evidence, 0.0))
+    regime = narrowed(regime, _separated(evidence), _heads_separate(evidence, 0.0))
     return _first(evidence) if regime.holds else regime
 
 

@@ -102,7 +102,7 @@ class Evidence(BaseEvidence):
         return [event.time for event in self.drops.values()]
 
     @property
-    def reached(self) -> int:
+    def drops_reached(self) -> int:
         """How many drops came, one after the other."""
         return next((m for m, time in enumerate(self.times) if time is None), len(self.times))
 
@@ -181,8 +181,8 @@ class Evidence(BaseEvidence):
             for m in range(model.reach + 1, self.task.dim + 1):
                 events[f"d{m}"] = Event.missing("not counted")
                 notes[f"d{m}"] = f"{model.heads} heads of rank {model.rank} hold {model.reach} directions"
-        times = [float(self.time[0]), *self.times[: self.reached], None]
-        stages = tuple(self._stage(m, times[m], times[m + 1]) for m in range(self.reached + 1))
+        times = [float(self.time[0]), *self.times[: self.drops_reached], None]
+        stages = tuple(self._stage(m, times[m], times[m + 1]) for m in range(self.drops_reached + 1))
         return Stages.of(status, self.run.clock, events, stages, notes)
 
     def _stage(self, m: int, begin: float, end: float | None) -> Stage:

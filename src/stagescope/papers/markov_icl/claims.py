@@ -87,12 +87,12 @@ def _levels(evidence: Evidence) -> Comparison:
     tolerance, last = (LIMITS.level, "t2") if evidence.model == "S" else (LIMITS.entropy, "t3")
     if evidence.event_time(last)[0] is None:
         return undecided(f"the run ends before {last}", level, tolerance, "nats")
-    last_fall = _left(evidence)
+    last_fall = _last_fall(evidence)
     reason = f"the loss ends at {loss[-1]:.5f}, the entropy is {level:.5f}; it fell by {last_fall:.1e} in the last half"
     return agreement(level, float(loss[-1]) - last_fall / 2, tolerance, reason, measured_error=last_fall / 2, unit="nats")
 
 
-def _left(evidence: Evidence) -> float:
+def _last_fall(evidence: Evidence) -> float:
     """What the loss fell by in the last half of the run: one that falls like 1/t has as much before it."""
     time, loss = evidence.time, evidence.loss
     return float(np.ptp(loss[time >= 0.5 * time[-1]]))
@@ -138,7 +138,7 @@ def _trigram(evidence: Evidence) -> Comparison:
     words += f"; they join at {times[0]:.4g} and {times[1]:.4g}"
     if times[0] >= times[1]:
         return Comparison(0.0, gap, LIMITS.entropy, False, words, unit="nats")
-    falling = gap > LIMITS.entropy >= gap - _left(evidence)
+    falling = gap > LIMITS.entropy >= gap - _last_fall(evidence)
     return Comparison(0.0, gap, LIMITS.entropy, None if falling else abs(gap) <= LIMITS.entropy, words, unit="nats")
 
 

@@ -144,7 +144,7 @@ class FiniteLoss(InContext):
     letters: ClassVar = {LinearMatch: "F", ReadoutMatch: "T"}
 
     @model_validator(mode="after")
-    def _known(self) -> "FiniteLoss":
+    def _known_model(self) -> "FiniteLoss":
         if type(self.model) not in self.letters:
             raise ValueError(f"finite sequences are for LinearMatch (F) and ReadoutMatch (T), not {type(self.model).__name__}")
         if self.model.lags > self.length:
@@ -153,12 +153,12 @@ class FiniteLoss(InContext):
 
     @cached_property
     @abstractmethod
-    def _every(self) -> dict[str, np.ndarray]:
+    def _sequences(self) -> dict[str, np.ndarray]:
         """The sequences of the recorded loss (N, T), and their weights (N,)."""
 
     @property
     def data(self) -> Any:
-        return self._every
+        return self._sequences
 
     @property
     def logits(self) -> Callable[[Any, Any, Any], Any]:
@@ -196,7 +196,7 @@ class FiniteExact(Exact, FiniteLoss):
         return Enumerated(self.process, self.length)
 
     @cached_property
-    def _every(self) -> dict[str, np.ndarray]:
+    def _sequences(self) -> dict[str, np.ndarray]:
         enumerated = self.everything
         tokens, weights = enumerated.tokens, enumerated.weights
         if isinstance(self.model, LinearMatch) and self.model.form != "free":
@@ -233,12 +233,12 @@ class FiniteSampled(FiniteLoss):
         return self.process.sample(key(self.seed, "sequences", *purpose), count, self.length)
 
     @cached_property
-    def _every(self) -> dict[str, np.ndarray]:
-        return _alike(self.sequences(self.watched, "watched"))
+    def _sequences(self) -> dict[str, np.ndarray]:
+        return _equally_weighted(self.sequences(self.watched, "watched"))
 
     def draw(self, step: int) -> Any:
-        return _alike(self.sequences(self.batch, "step", step))
+        return _equally_weighted(self.sequences(self.batch, "step", step))
 
 
-def _alike(tokens: np.ndarray) -> dict[str, np.ndarray]:
+def _equally_weighted(tokens: np.ndarray) -> dict[str, np.ndarray]:
     return {"tokens": tokens, "weights": np.full(len(tokens), 1 / len(tokens))}

@@ -224,13 +224,13 @@ class Plateau:
 
         goal = LIMITS.grown * self.match
 
-        def reached(_: float, parts: np.ndarray) -> float:
+        def at_goal(_: float, parts: np.ndarray) -> float:
             return float(parts[1] - goal)
 
-        reached.terminal = True  # pyright: ignore[reportFunctionMemberAccess]
+        at_goal.terminal = True  # pyright: ignore[reportFunctionMemberAccess]
 
         def pace(_: float, parts: np.ndarray) -> np.ndarray:
             return self.law.model.moved_parts(self.held_class.slope(parts))
 
-        solution = solve_ivp(pace, (0.0, until), np.zeros(2), "LSODA", events=reached, rtol=1e-6)
+        solution = solve_ivp(pace, (0.0, until), np.zeros(2), "LSODA", events=at_goal, rtol=1e-6)
         return float(solution.t[-1]) if solution.status == 1 else np.inf

@@ -79,7 +79,7 @@ def _strategies(evidence: Evidence) -> View:
     return curves("strategies", "Distance from each strategy", about, "nats", lines, log=True, frames=evidence.compared)
 
 
-SAID = {
+SENTENCES = {
     "uniform": "The model predicts every token equally often: it uses nothing of the context.",
     "unigram": "The model counts tokens: it predicts each as often as it occurred in the context.",
     "bigram": "The model has an induction head: it predicts what followed the last token earlier in the context.",
@@ -114,8 +114,8 @@ def _sentence(law: Any) -> str:
 
 
 def _caption(stage: Stage) -> str:
-    if stage.name not in SAID or "kl" not in stage.facts:
+    if stage.name not in SENTENCES or "kl" not in stage.facts:
         return plain(stage)
     near = stage.facts["kl"].get(stage.name)
     away = "" if near is None or near < LIMITS.rounding else f" At its nearest it is {near:.2g} nats (KL) away from that."
-    return SAID[stage.name] + away
+    return SENTENCES[stage.name] + away
