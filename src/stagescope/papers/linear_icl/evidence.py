@@ -17,6 +17,7 @@ from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
+from stagescope.params import Params
 from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.runs.run import Run
 
@@ -36,9 +37,9 @@ class Evidence(BaseEvidence):
     def loss(self) -> np.ndarray:
         return np.asarray(self.frames.series["loss"])
 
-    @cached_property
-    def params(self) -> dict[str, np.ndarray]:
-        return {name: np.asarray(block) for name, block in self.frames.params.items()}
+    @property
+    def params(self) -> Params:
+        return self.frames.params
 
     @property
     def model(self) -> LinearAttention:

@@ -152,7 +152,7 @@ def _attends(evidence: Evidence) -> Regime:
 @claim("MIC:induction", _attends)
 def _induction(evidence: Evidence) -> Comparison:
     """More than half of the way from chance to attention on what followed earlier occurrences, and less at the start."""
-    first, last = (induction_score(evidence.law, evidence.at(frame)) for frame in (0, len(evidence.time) - 1))
+    first, last = (induction_score(evidence.law, evidence.run.at(frame)) for frame in (0, len(evidence.time) - 1))
     scores = f"{last:.3f} at the end and {round(first, 3) + 0.0:.3f} at the start"  # no -0.000
     reason = f"the induction score of layer 2 is {scores}, 0 by chance, 1 at most"
     error = 0.0 if evidence.model == "S" else LIMITS.sampled
@@ -225,7 +225,7 @@ def _lag_gradient(evidence: Evidence) -> Comparison:
             predicted, measured, LIMITS.exact * predicted, None, "attention on lag 1 has not doubled yet", unit="1/t"
         )
     frame = int(np.searchsorted(evidence.time, lag))
-    changes = (evidence.params["v"][frame] - evidence.params["v"][0])[: LIMITS.lags_compared]
+    changes = (evidence.run.params["v"][frame] - evidence.run.params["v"][0])[: LIMITS.lags_compared]
     odd = range(1, len(changes), 2)
     zigzag = all(changes[d] > changes[d - 1] and (d + 1 >= len(changes) or changes[d] > changes[d + 1]) for d in odd)
     leads = int(np.argmax(changes)) == 1

@@ -89,7 +89,7 @@ def _unigram(evidence: Evidence) -> Rung | None:
         label=levels.names[-2],  # "uniform" under a doubly stochastic prior
         t=float(evidence.time[frame]),
         residual=drift,
-        distance=_distance(evidence.at(frame), point),
+        distance=_distance(evidence.run.at(frame), point),
         loss=level,
         opening="lag 1",
         rates=(),
@@ -116,13 +116,13 @@ def taylor_laws(evidence: Evidence) -> TaylorLaws | None:
 
     The third differs from the second by a few per cent (science page, section 6).
     """
-    time, v = evidence.time, np.asarray(evidence.params["v"], dtype=float)
+    time, v = evidence.time, np.asarray(evidence.run.params["v"], dtype=float)
     first = evidence.event_time("t1")[0] or 0.0
     inside = np.flatnonzero((time >= first) & (time < (evidence.t2 or time[-1])))
     if evidence.model != "R" or not evidence.flow or evidence.lags > LIMITS.taylor_lags or not inside.size:
         return None
     near = Derivatives(evidence.law, evidence.start, evidence.run.spec["dynamics"].get("rates", {}))
-    packed = [near.layout.pack(evidence.at(frame)) for frame in inside.tolist()]
+    packed = [near.layout.pack(evidence.run.at(frame)) for frame in inside.tolist()]
     slowest = int(np.argmin([np.linalg.norm(near.velocity(vector)) for vector in packed]))
     target = float(v[0, 1] + np.log(effective_lags(v[0])))
     place, begin = near.layout.slices()["v"].start + 1, float(time[inside[slowest]])
@@ -152,7 +152,7 @@ def _bigram(evidence: Evidence) -> Rung | None:
     return Rung(
         label="bigram",
         t=float(evidence.time[-1]),
-        residual=_speed(evidence, evidence.at(-1)),
+        residual=_speed(evidence, evidence.run.at(-1)),
         distance=0.0,
         loss=level,
         opening=None,

@@ -50,7 +50,7 @@ def _lags(evidence: Evidence) -> View:
 def _match(evidence: Evidence) -> View:
     """The match, and in linear models what all tokens get."""
     model, lines = evidence.law.model, [Curve("match b", evidence.match)]
-    weights = np.asarray(evidence.params["W"], dtype=float)
+    weights = np.asarray(evidence.run.params["W"], dtype=float)
     if isinstance(model, LinearMatch):
         lines.append(Curve("common part a", model.parts(weights)[:, 0]))
     elif weights.shape[1:] == (2,):
