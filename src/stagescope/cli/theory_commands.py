@@ -208,14 +208,16 @@ class Continue(Command):
             from stagescope.diagrams.bifurcation import check_out
 
             check_out(flags.out)
-        from stagescope.papers.continuing import continue_point, option_family, with_rungs
+        from stagescope.papers.continuing import continue_point, option_family
 
         parts = flags.rung.strip("() ").split(",")
         if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
             raise InputError(f"--rung is {flags.rung!r}; write it as r,rq, such as 1,1")
         of_study, rung = study(flags.study_name), tuple(map(int, parts))
         if all(kind.rung is None for kind in of_study.kinds):
-            have = ", ".join(with_rungs())
+            have = ", ".join(
+                name for name, candidate in studies().items() if any(kind.rung is not None for kind in candidate.kinds)
+            )
             raise InputError(f"{of_study.name} has no small models whose critical points could be followed; {have} has")
         preset = {name: value for name, value in of_study.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
         fields, settings = of_study.options.model_fields, flags.options_of(of_study)
