@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from pydantic import Field
@@ -71,8 +71,16 @@ class Reproduce(Command):
             return 0
         if self.out is None:
             raise InputError("name a folder for the figures: --out FOLDER")
-        choices: Any = {"full": self.full, "quick": self.quick, "sweep": self.sweep}
-        reproduce(self.paper, self.out, self.figure, **choices, progress=self.progress, said=print)
+        reproduce(
+            self.paper,
+            self.out,
+            self.figure,
+            full=self.full,
+            quick=self.quick,
+            sweep=self.sweep,
+            progress=self.progress,
+            said=print,
+        )
         return 0
 
 
@@ -219,8 +227,9 @@ class Corpus(Command):
 
         if self.events is not None and not 0 < self.events < math.inf:
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
-        choices: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
-        text = read_corpus(self.corpus, **choices, progress=progress_for(self.progress))
+        text = read_corpus(
+            self.corpus, tokens=self.tokens, layout=self.layout, vocab=self.vocab, progress=progress_for(self.progress)
+        )
         facts, about, errors = corpus_facts(text), [], {}
         for name, paper in papers().items():
             try:

@@ -1,7 +1,7 @@
 """Commands that read a run or checkpoints: stages, claims and ladder, pages and figures, defects."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -148,10 +148,17 @@ class Report(ReadingCommand):
     def answered(self) -> int:
         from stagescope.reporting.report import html_target, report
 
-        choices: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
-        choices["objective"] = objective(self.objective)
+        law = objective(self.objective)
         target = html_target(self.out)
-        page = report(self.folders, **choices, progress=self.progress)
+        page = report(
+            self.folders,
+            exact=self.exact,
+            title=self.title,
+            skip=self.skip,
+            claims=self.claims or (),
+            objective=law,
+            progress=self.progress,
+        )
         file = page.save(target)
         print(file if self.quiet else f"{file}: {file.stat().st_size / 1e6:.1f} MB, works offline")
         print_notes(() if self.quiet else page.notes)
@@ -177,9 +184,10 @@ class Figures(ReadingCommand):
     def answered(self) -> int:
         from stagescope.reporting.static import figures
 
-        choices: Any = {"to": self.to, "skip": self.skip, "claims": self.claims or ()}
         notes: list[str] = []
-        files = figures(self.folder, self.out, **choices, progress=self.progress, said=notes.append)
+        files = figures(
+            self.folder, self.out, to=self.to, skip=self.skip, claims=self.claims or (), progress=self.progress, said=notes.append
+        )
         names = len({path.stem for path in files[:-1]})
         kinds = ", ".join(kind.upper() for kind in self.to)
         print("\n".join(map(str, files)) if self.quiet else f"{names} figures ({kinds}) and {files[-1]}")

@@ -199,8 +199,7 @@ class Export(Command):
         from stagescope.reporting import exporting
 
         notes: list[str] = []
-        choices: Any = {"derived": self.derived, "overwrite": self.overwrite}
-        print(exporting.export(self.folder, self.to, self.out, **choices, said=notes.append))
+        print(exporting.export(self.folder, self.to, self.out, derived=self.derived, overwrite=self.overwrite, said=notes.append))
         print_notes(notes, sys.stderr)
         return 0
 

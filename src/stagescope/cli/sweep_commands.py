@@ -136,8 +136,9 @@ class Diagram(Command):
     def run(self) -> int:
         from stagescope.diagrams.diagram import diagram
 
-        choices: Any = {"at": _grids(self.at), "boundary": self.boundary, "out": self.out, "page": self.page}
-        drawing = diagram(self.folder, self.x, self.y, self.color, **choices)
+        drawing = diagram(
+            self.folder, self.x, self.y, self.color, at=_grids(self.at), boundary=self.boundary, out=self.out, page=self.page
+        )
         if self.quiet:
             print(f"{drawing.figure}\n{drawing.page}")
         else:

@@ -37,8 +37,9 @@ class TextOptions(Options):
     def read(self, progress: "Progress | None" = None) -> "TextCorpus":
         from stagescope.corpora.corpus import read_corpus
 
-        choices = {name: getattr(self, name) for name in ("tokens", "vocab", "layout", "shuffle")}
-        return read_corpus(self.corpus, **choices, progress=progress)
+        return read_corpus(
+            self.corpus, tokens=self.tokens, vocab=self.vocab, layout=self.layout, shuffle=self.shuffle, progress=progress
+        )
 
     @classmethod
     def anchored(cls, name: str, value: Any) -> Any:
