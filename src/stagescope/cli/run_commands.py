@@ -78,8 +78,9 @@ class Run(Command):
                 print_notes(["--checksum is for a run that starts; one that is there keeps its chunks as they are"], sys.stderr)
             if (manifest := _same_run(flags.out, of_study, options, flags.seed)) is not None:
                 return _go_on(manifest, flags.out, flags.quiet, flags.json_)
-        settings = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
-        run = of_study.run(options, **settings, progress=flags.progress)
+        run = of_study.run(
+            options, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, checksum=flags.checksum, progress=flags.progress
+        )
         return report_run(run, flags.quiet, flags.json_)
 
 

@@ -215,15 +215,16 @@ def read_corpus(
     tokens = tokens or (usual.tokens if usual else "lower")
     layout = layout or (usual.layout if usual else guess_layout(locate(source)["train"]))
     sha256 = read_text(source, tokens, layout, progress).sha256
-    description = {
-        "layout": layout,
-        "tokens": tokens,
-        "size": vocab,
-        "valid": valid,
-        "split_seed": split_seed,
-        "shuffle": shuffle,
-    }
-    corpus = TextCorpus(source=source, sha256=sha256, **description)
+    corpus = TextCorpus(
+        source=source,
+        sha256=sha256,
+        layout=layout,
+        tokens=tokens,
+        size=vocab,
+        valid=valid,
+        split_seed=split_seed,
+        shuffle=shuffle,
+    )
     _tokenise(corpus)  # pyright: ignore[reportArgumentType]
     return corpus
 

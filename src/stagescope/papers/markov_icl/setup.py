@@ -69,8 +69,9 @@ def _law(options: MarkovOptions, seed: int) -> Any:
     model = ReadoutMatch(**size) if options.model == "T" else LinearMatch(**size, form=form)
     if not sampled(options):
         return FiniteExact(model=model, process=chains, length=length(options))
-    sampling = {"batch": options.batch or 64, "watched": options.watched, "seed": seed}
-    return FiniteSampled(model=model, process=chains, length=length(options), **sampling)
+    return FiniteSampled(
+        model=model, process=chains, length=length(options), batch=options.batch or 64, watched=options.watched, seed=seed
+    )
 
 
 def _until(law: Any, v: np.ndarray, rho: float) -> float:
