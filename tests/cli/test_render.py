@@ -28,7 +28,7 @@ def shown(monkeypatch, capsys):
 
     def shown(found: Stages, width: int = 80) -> list[str]:
         monkeypatch.setenv("COLUMNS", str(width))
-        render.print_stages(found, whole=True)
+        render.print_stages(found, all_events=True)
         return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
     return shown

@@ -35,8 +35,8 @@ def test_chunks_hold_every_character_but_blanks_between_lines(text):
 
 def test_types_are_numbered_in_order_of_appearance_over_all_texts():
     reader = Reader("word")
-    first = reader.stream([["b a"], ["a b c"]], marked=True)
-    second = reader.stream([["c d\n"]], marked=False)
+    first = reader.stream([["b a"], ["a b c"]], with_marks=True)
+    second = reader.stream([["c d\n"]], with_marks=False)
     assert reader.types == ("b", "a", "<|endoftext|>", "c", "d", "<eos>")
     assert first.ids.tolist() == [0, 1, 2, 1, 0, 3, 2]
     assert first.ends.tolist() == [3, 7]
@@ -45,7 +45,7 @@ def test_types_are_numbered_in_order_of_appearance_over_all_texts():
 
 
 def test_no_text_is_an_empty_stream():
-    empty = Reader("char").stream([], marked=False)
+    empty = Reader("char").stream([], with_marks=False)
     assert empty.ids.dtype == np.int32
     assert len(empty.ids) == 0
 

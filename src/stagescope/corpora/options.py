@@ -37,8 +37,9 @@ class TextOptions(Options):
     def read(self, progress: "Progress | None" = None) -> "TextCorpus":
         from stagescope.corpora.corpus import read_corpus
 
-        chosen = {name: getattr(self, name) for name in ("tokens", "vocab", "layout", "shuffle")}
-        return read_corpus(self.corpus, **chosen, progress=progress)
+        return read_corpus(
+            self.corpus, tokens=self.tokens, vocab=self.vocab, layout=self.layout, shuffle=self.shuffle, progress=progress
+        )
 
     @classmethod
     def anchored(cls, name: str, value: Any) -> Any:
@@ -50,8 +51,8 @@ class TextOptions(Options):
         """Also the files of a text given as a path; the name of a known corpus determines its bytes."""
         from stagescope.corpora.known import KNOWN, locate
 
-        own = {} if self.corpus in KNOWN else {"corpus": locate(self.corpus)}
-        return {**super().files(), **own}
+        text_files = {} if self.corpus in KNOWN else {"corpus": locate(self.corpus)}
+        return {**super().files(), **text_files}
 
     def prepare(self, progress: bool | None) -> None:
         """Read the text with a bar; it then stays in memory for the set-up."""

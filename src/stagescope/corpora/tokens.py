@@ -24,10 +24,10 @@ def _lower_words(text: str) -> list[str]:
 
     All other bytes become blanks, marks get blanks around them, and the rest is split: three times faster than the pattern.
     """
-    kept = text.lower().encode(errors="surrogatepass").translate(_KEPT_BYTES).decode("ascii")
+    letters = text.lower().encode(errors="surrogatepass").translate(_KEPT_BYTES).decode("ascii")
     for mark in _MARKS:
-        kept = kept.replace(mark, f" {mark} ")
-    return kept.split()
+        letters = letters.replace(mark, f" {mark} ")
+    return letters.split()
 
 
 SPLIT: dict[Tokens, Callable[[str], list[str]]] = {
@@ -71,7 +71,7 @@ class Reader:
     def types(self) -> tuple[str, ...]:
         return tuple(self._numbers)
 
-    def stream(self, blocks: Iterable[list[str]], marked: bool) -> Stream:
+    def stream(self, blocks: Iterable[list[str]], with_marks: bool) -> Stream:
         """The tokens of documents; `marked` says that each ends with a mark, else all of them are one document."""
         split, mark, number = SPLIT[self.tokens], end_mark(self.tokens), self._numbers.__getitem__
         parts, ends, total = [], [], 0
@@ -79,16 +79,16 @@ class Reader:
             words: list[str] = []
             for document in block:
                 words += split(document)
-                if marked:
+                if with_marks:
                     words.append(mark)
                     ends.append(total + len(words))
             parts.append(np.fromiter(map(number, words), np.int32, len(words)))
             total += len(words)
-        ends = np.array(ends if marked else [total], dtype=np.int64)
+        ends = np.array(ends if with_marks else [total], dtype=np.int64)
         # one array of all parts, each let go once it is copied: never are there two copies of a text
-        whole = np.empty(total, dtype=np.int32)
+        ids = np.empty(total, dtype=np.int32)
         while parts:
             part = parts.pop()
-            whole[total - len(part) : total] = part
+            ids[total - len(part) : total] = part
             total -= len(part)
-        return Stream(whole, ends)
+        return Stream(ids, ends)

@@ -90,9 +90,9 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
         for row in rows:
             quantities.setdefault(row.quantity, []).append(row)
         lines: list[tuple[str, ...]] = [HEADINGS]
-        for quantity, same in quantities.items():
-            worst = max(same, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
-            lines += [(quantity, _within(same), *row.cells()) for row in (same if every else [worst])]
+        for quantity, rows_of_quantity in quantities.items():
+            worst = max(rows_of_quantity, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
+            lines += [(quantity, _within(rows_of_quantity), *row.cells()) for row in (rows_of_quantity if every else [worst])]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         lines.insert(1, tuple("-" * width for width in widths))
         padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
@@ -102,8 +102,8 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
                 causes[row.note].append(row.quantity)
         below = [f"- {', '.join(names)}: {cause}" for cause, names in causes.items()]
         parts.append("\n".join([f"## {section}", "", *padded, *(["", *below] if below else [])]))
-    missing = sum(row.tolerance is not None and row.ours is None for row in distances)
-    without = f"; {missing} have no value here: not made, or the event did not come" if missing else ""
+    absent = sum(row.tolerance is not None and row.ours is None for row in distances)
+    without = f"; {absent} have no value here: not made, or the event did not come" if absent else ""
     return "\n\n".join([f"{_within(distances)} numbers are within their tolerance{without}.", *parts]) + "\n"
 
 
@@ -125,11 +125,11 @@ def write_distances(distances: Sequence[Distance], out: Path) -> Path:
 @cache
 def published(package: str) -> dict[str, Published]:
     """The reference numbers of a paper by name, from the file `reference.json` of its package."""
-    where = f"reference.json of {package}"
+    file = f"reference.json of {package}"
     try:
         return TypeAdapter(dict[str, Published]).validate_json(resources.files(package).joinpath("reference.json").read_bytes())
     except (OSError, ModuleNotFoundError) as error:
-        raise StagescopeError(f"cannot read {where}: {error}") from None
+        raise StagescopeError(f"cannot read {file}: {error}") from None
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}, got {item['input']!r:.60}" for item in error.errors())
-        raise StagescopeError(f"{where} is wrong in {'; '.join(wrong)}") from None
+        raise StagescopeError(f"{file} is wrong in {'; '.join(wrong)}") from None
