@@ -113,7 +113,7 @@ def test_a_point_without_any_rate_is_degenerate():
     ],
 )
 def test_kinds_say_no_more_than_the_rates_known(rates, complete, asked, kind, index):
-    seen = Spectrum(np.array(rates), (), 0.0, complete, largest=2.0, asked=asked)
+    seen = Spectrum(np.array(rates), (), 0.0, complete, largest=2.0, requested=asked)
     point = CriticalPoint({"x": np.zeros(9)}, 0.0, 0.0, lambda: seen, gradient=True, loss=0.0)
     assert (point.kind, point.index) == (kind, index)
     assert point.json()["index"] == index

@@ -144,8 +144,8 @@ class Derivatives:
         """F''[direction, other], by default twice the same direction."""
         if other is None:
             return self._call("second", vector, direction)
-        both, apart = direction + other, direction - other
-        return (self._call("second", vector, both) - self._call("second", vector, apart)) / 4
+        plus, minus = direction + other, direction - other
+        return (self._call("second", vector, plus) - self._call("second", vector, minus)) / 4
 
     def series(self, vector: np.ndarray, displacement: np.ndarray, order: int) -> np.ndarray:
         """Taylor terms of F at `vector` for a displacement, one row each: F, J d, F''[d, d]/2, ... up to `order`."""
@@ -227,9 +227,9 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
         Batches are of one size, the last one filled up with zeros: another size would be compiled a second time.
         """
         batches = -(-layout.size // 16)
-        each = -(-layout.size // batches)
-        given = jnp.eye(batches * each, layout.size)
-        return jax.lax.map(lambda e: forward(vector, e, data), given, batch_size=each)[: layout.size].T
+        per_batch = -(-layout.size // batches)
+        basis = jnp.eye(batches * per_batch, layout.size)
+        return jax.lax.map(lambda e: forward(vector, e, data), basis, batch_size=per_batch)[: layout.size].T
 
     jitted = {"velocity": velocity, "jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
     compiled: dict[str, Any] = {name: jax.jit(function) for name, function in jitted.items()}
