@@ -32,10 +32,10 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
     """The first record and the columns that it fixes."""
     if not arrays:
         raise InputError("there is nothing beside the step; give the loss as loss=..., or any other array by a name")
-    for what, names in (("axes", axes), ("blocks", blocks)):
+    for kind, names in (("axes", axes), ("blocks", blocks)):
         for name in names:
             if name not in arrays:
-                raise InputError(f"{what} names {name!r}, which is not recorded; recorded: {', '.join(arrays)}")
+                raise InputError(f"{kind} names {name!r}, which is not recorded; recorded: {', '.join(arrays)}")
     frame = {}
     for name, value in arrays.items():
         check_name(name)
@@ -51,9 +51,9 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
     first: dict[str, tuple[str, int]] = {}
     for name, column in columns.items():
         for axis, size in zip(column.axes[1:], column.shape, strict=True):
-            other, known = first.setdefault(axis, (name, size))
-            if known != size:
-                raise InputError(f"the axis {axis!r} has {known} items in {other} and {size} in {name}; give it two names")
+            owner, length = first.setdefault(axis, (name, size))
+            if length != size:
+                raise InputError(f"the axis {axis!r} has {length} items in {owner} and {size} in {name}; give it two names")
     return frame, columns
 
 
@@ -323,16 +323,16 @@ class Recorder:
             self._drop()
             raise
 
-    def _check_same(self, folder: Path, found: manifests.Manifest) -> None:
+    def _check_same(self, folder: Path, manifest: manifests.Manifest) -> None:
         """Refuse to continue what is not an unfinished run of this kind."""
-        kind = None if found.spec["field"] is not None else found.spec["source"]["kind"]
+        kind = None if manifest.spec["field"] is not None else manifest.spec["source"]["kind"]
         if kind != self.source["kind"]:
-            held = "a run of a field" if kind is None else f"a run of source kind {kind!r}"
-            raise InputError(f"{folder} holds {held}, not of {self.source['kind']!r}; choose another folder")
-        if found.status != "running":
+            contents = "a run of a field" if kind is None else f"a run of source kind {kind!r}"
+            raise InputError(f"{folder} holds {contents}, not of {self.source['kind']!r}; choose another folder")
+        if manifest.status != "running":
             remedy = "choose another folder, or overwrite=True to replace the run"
-            raise InputError(f"{folder} is {found.status}, so there is nothing to resume; {remedy}")
-        blocks = list(found.spec["blocks"])
+            raise InputError(f"{folder} is {manifest.status}, so there is nothing to resume; {remedy}")
+        blocks = list(manifest.spec["blocks"])
         if sorted(blocks) != sorted(self._blocks):
             raise InputError(
                 f"{folder} has the blocks {blocks}, got {list(self._blocks)}; give the same, or choose another folder"

@@ -49,12 +49,12 @@ def verify(folder: str | Path) -> list[str]:
     """
     folder, errors = Path(folder), damage(folder)
     with suppress(StoreError):
-        known = manifests.read(folder).files
+        listed = manifests.read(folder).files
         with files.store_errors(folder):
             entries = sorted(entry.path for entry in files.entries(folder) if entry.is_file(follow_symlinks=False))
         for path in entries:
             name = Path(path).relative_to(folder).as_posix()
-            if name not in known and not OURS.fullmatch(name):
+            if name not in listed and not OURS.fullmatch(name):
                 errors.append(f"{path}: not a file of this run; move it elsewhere")
     return errors
 
