@@ -61,8 +61,8 @@ class Layout:
 
     def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
         """Views into `vector` (last axis = parameters), not copies."""
-        lead, where = vector.shape[:-1], self._places
-        return {name: vector[..., where[name]].reshape(lead + shape) for name, shape in self.shapes}
+        lead, places = vector.shape[:-1], self._places
+        return {name: vector[..., places[name]].reshape(lead + shape) for name, shape in self.shapes}
 
 
 def key(seed: int, *purpose: str | int) -> np.random.Generator:

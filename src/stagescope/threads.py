@@ -126,7 +126,7 @@ def results(work: Callable[[Task], Result], tasks: Sequence[Task], workers: int)
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
-    others = set(multiprocessing.active_children())
+    earlier = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_quiet_end)
     try:
         waiting = {pool.submit(work, task): number for number, task in enumerate(tasks)}
@@ -135,7 +135,7 @@ def results(work: Callable[[Task], Result], tasks: Sequence[Task], workers: int)
     except BrokenProcessPool:
         raise StagescopeError("a worker process ended before its run was done (out of memory?); take fewer workers") from None
     except BaseException:  # Ctrl-C above all: runs under way are of no use any more
-        for child in set(multiprocessing.active_children()) - others:
+        for child in set(multiprocessing.active_children()) - earlier:
             child.terminate()
         raise
     finally:

@@ -105,11 +105,11 @@ class Chain(Process):
         The same sequences that `sample` draws at length + 1, but only the present token of each is ever held.
         """
         require_memory("the counts", "take fewer sequences", batch, self.vocab)
-        counts, every = np.zeros((batch, self.vocab), dtype=np.int32), np.arange(batch)
+        counts, rows = np.zeros((batch, self.vocab), dtype=np.int32), np.arange(batch)
         last = token = np.zeros(batch, dtype=np.int64)
         for place, token in enumerate(self._walk(key, batch, length + 1, start)):
             if place < length:
-                counts[every, token] += 1
+                counts[rows, token] += 1
                 last = token
         return counts, last, token
 
@@ -126,8 +126,8 @@ class Chain(Process):
         token = np.searchsorted(first / first[-1], key.random(batch), side="right")
         yield token
         for _ in range(length - 1):
-            at = np.minimum(token + key.random(batch), below[token])
-            token = np.searchsorted(table, at, side="right") - self.vocab * token
+            points = np.minimum(token + key.random(batch), below[token])
+            token = np.searchsorted(table, points, side="right") - self.vocab * token
             yield token
 
 
@@ -187,10 +187,10 @@ class MarkovChain(Chain):
         """Two tokens of which the second cannot be reached from the first."""
         links = np.array(self.rows) > 0
         for forward, graph in ((True, links), (False, links.T)):
-            seen = _reached(graph)
-            if not seen.all():
-                other = int(np.flatnonzero(~seen)[0])
-                return (0, other) if forward else (other, 0)
+            reachable = _reachable(graph)
+            if not reachable.all():
+                lost = int(np.flatnonzero(~reachable)[0])
+                return (0, lost) if forward else (lost, 0)
         return None
 
     def _period(self) -> int:
@@ -207,12 +207,12 @@ class MarkovChain(Chain):
         return period
 
 
-def _reached(links: np.ndarray) -> np.ndarray:
-    seen = np.zeros(len(links), dtype=bool)
+def _reachable(links: np.ndarray) -> np.ndarray:
+    visited = np.zeros(len(links), dtype=bool)
     queue = [0]
-    seen[0] = True
+    visited[0] = True
     for i in queue:
-        new = np.flatnonzero(links[i] & ~seen).tolist()
-        seen[new] = True
+        new = np.flatnonzero(links[i] & ~visited).tolist()
+        visited[new] = True
         queue += new
-    return seen
+    return visited
