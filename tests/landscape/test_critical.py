@@ -182,7 +182,7 @@ def test_large_models_are_finished_with_the_whole_jacobian():
 def test_frames_where_nothing_is_finite_are_not_slow():
     assert slow_frames(np.array([1.0, np.inf, 0.1, np.nan, 1.0])) == [2]
     assert slow_frames(np.full(3, np.nan)) == []
-    assert slow_frames(np.array([1.0, 0.1, 1.0, 0.3, 1.0, 0.01, 1.0]), most=2) == [1, 5], "the most marked, in order of time"
+    assert slow_frames(np.array([1.0, 0.1, 1.0, 0.3, 1.0, 0.01, 1.0]), limit=2) == [1, 5], "the most marked, in order of time"
 
 
 @pytest.mark.parametrize("size", [1e13, 1e200, np.inf, np.nan])

@@ -47,7 +47,7 @@ def test_a_law_that_does_not_leave_is_none():
 
 
 def test_a_law_of_too_low_an_order_is_none():
-    found = local_law(near(3, 1.0), ZERO, np.full(1, 0.1), 1.0, 100.0, most=2)
+    found = local_law(near(3, 1.0), ZERO, np.full(1, 0.1), 1.0, 100.0, orders=2)
     assert found.order is None
     assert found.remainder == pytest.approx(1.0), "all of a cubic field is left out at order two"
 

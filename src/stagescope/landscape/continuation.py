@@ -234,10 +234,10 @@ class Tracked:
         self.signs = {"": signs(self.inside, self.zero)}
         self.signs |= {name: signs(modes, self.zero) for name, modes in self.outside.items()}
 
-    def _ordered(self, found: list[Modes]) -> list[Modes]:
-        for i in range(1, len(found)):
-            found[i] = found[i].after(found[i - 1], self.zero[i])
-        return found
+    def _ordered(self, modes: list[Modes]) -> list[Modes]:
+        for i in range(1, len(modes)):
+            modes[i] = modes[i].after(modes[i - 1], self.zero[i])
+        return modes
 
     @property
     def points(self) -> tuple[BranchPoint, ...]:

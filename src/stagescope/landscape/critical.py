@@ -63,7 +63,7 @@ def far_out(near: Derivatives, vector: np.ndarray) -> bool:
         return not np.isfinite(norm(near.velocity(vector)))
 
 
-def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, until: float, reach: float = np.inf) -> np.ndarray:
+def _search(near: Derivatives, start: np.ndarray, steps: "Steps", limit: int, until: float, reach: float = np.inf) -> np.ndarray:
     """Levenberg-Marquardt steps: minimise |F + J step|^2 + damp |step|^2, the damping in proportion to |F|.
 
     Along the orbit of a symmetry J is of the order of |F|: an undamped step there would be as large as the parameters.
@@ -78,7 +78,7 @@ def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, unt
         solve is not None
         and sizes[-1] > LIMITS.exact
         and ease < 1 / LIMITS.polished
-        and len(sizes) < most
+        and len(sizes) < limit
         and near.products < until
     ):
         if len(sizes) > LIMITS.patience and sizes[-1] > max(LIMITS.half * sizes[-LIMITS.patience], LIMITS.flat):
@@ -445,10 +445,10 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
     return Ended(first, work if used_up else "")
 
 
-def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
+def slow_frames(speed: np.ndarray, limit: int | None = None) -> list[int]:
     """Frames at local minima of |F| with a markedly larger |F| on both sides; an end still slowing counts, a start too.
 
-    With `most`, only so many of them, the most marked ones. Where |F| is not finite nothing is slow.
+    With a `limit`, only so many of them, the most marked ones. Where |F| is not finite nothing is slow.
     """
     from scipy.signal import find_peaks
 
@@ -458,5 +458,5 @@ def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
     logs = -np.log(np.maximum(np.where(finite, speed, speed[finite].max()), CRITICAL))  # below it, only rounding moves
     ends = np.concatenate([[logs.min() - 1], logs, [logs.min() - 1]])
     frames, facts = find_peaks(ends, prominence=-np.log(LIMITS.half))
-    prominent = np.argsort(-facts["prominences"], kind="stable")[:most]
+    prominent = np.argsort(-facts["prominences"], kind="stable")[:limit]
     return sorted((frames[prominent] - 1).tolist())

@@ -139,15 +139,15 @@ class _UsedUp(Exception):
 
 
 def local_law(
-    near: Derivatives, point: np.ndarray, start: np.ndarray, size: float, horizon: float, most: int = LIMITS.orders
+    near: Derivatives, point: np.ndarray, start: np.ndarray, size: float, horizon: float, orders: int = LIMITS.orders
 ) -> LocalLaw:
-    """The law of least order, from two to `most`, that holds from the displacement `start` from a point on, and leaves it.
+    """The law of least order, from two to `orders`, that holds from the displacement `start` from a point on, and leaves it.
 
     A remainder is taken at the start and along the path. Where `start` is zero, F at the point is kept: a drift.
     """
     drift, least, reason = not start.any(), np.inf, ""
     bound, calls = (LIMITS.holds, LIMITS.drift_calls) if drift else (LIMITS.precise, LIMITS.calls)
-    for order in range(2, most + 1):
+    for order in range(2, orders + 1):
 
         def law(displacement: np.ndarray, order: int = order) -> np.ndarray:
             return near.series(point, displacement, order)[0 if drift else 1 :].sum(axis=0)
@@ -168,28 +168,28 @@ def local_law(
     return LocalLaw(None, least, reason=reason)
 
 
-def drift_law(near: Derivatives, here: np.ndarray, size: float, horizon: float, most: int) -> LocalLaw:
-    """The law of least order, at most `most`, by which F and its derivatives at a point that is not critical move it on."""
-    jacobian, velocity = near.jacobian(here), near.velocity(here)
+def drift_law(near: Derivatives, point: np.ndarray, size: float, horizon: float, orders: int) -> LocalLaw:
+    """The law of least order, up to `orders`, by which F and its derivatives at a point that is not critical move it on."""
+    jacobian, velocity = near.jacobian(point), near.velocity(point)
     times, path, escaped = _straight(jacobian, velocity, size, horizon)
-    remainder = _mean_remainder(near, here, times, path, lambda displacement: velocity + jacobian @ displacement)
+    remainder = _mean_remainder(near, point, times, path, lambda displacement: velocity + jacobian @ displacement)
     if escaped and remainder <= LIMITS.holds:
         return LocalLaw(1, remainder, float(times[-1]), path[-1])
-    higher = local_law(near, here, np.zeros_like(here), size, horizon, most)
+    higher = local_law(near, point, np.zeros_like(point), size, horizon, orders)
     return higher if higher.order is not None else LocalLaw(None, min(remainder, higher.remainder), reason=higher.reason)
 
 
-def carried(near: Derivatives, here: np.ndarray, order: int, goal: Callable[[np.ndarray], float], horizon: float) -> float | None:
+def carried(near: Derivatives, point: np.ndarray, order: int, goal: Callable, horizon: float) -> float | None:
     """The time in which the Taylor polynomial of F of an order at a point carries it to where `goal` of the vector is zero.
 
     F at the point is kept, so it need not be critical. None where it does not come there by the horizon, or in `LIMITS.calls`.
     """
 
     def law(displacement: np.ndarray) -> np.ndarray:
-        return near.series(here, displacement, order).sum(axis=0)
+        return near.series(point, displacement, order).sum(axis=0)
 
     try:
-        times, _, arrived = _followed(law, np.zeros_like(here), 1.0, horizon, LIMITS.calls, lambda step: goal(here + step))
+        times, _, arrived = _followed(law, np.zeros_like(point), 1.0, horizon, LIMITS.calls, lambda step: goal(point + step))
     except _UsedUp:
         return None
     return float(times[-1]) if arrived else None
@@ -456,11 +456,11 @@ def _drift(visit: Visit) -> dict[str, Any]:
     return {"law": "drift", "order": law.order, "note": note} | _escape(visit, origin, size, law)
 
 
-def _lawless(law: LocalLaw, most: int, note: str = "") -> dict[str, Any]:
+def _lawless(law: LocalLaw, orders: int, note: str = "") -> dict[str, Any]:
     """No law: what the best one that was tried leaves out, and why."""
     sentences = [note] if note else []
     if np.isfinite(law.remainder):
-        sentences.append(f"no law up to order {most} holds here: the best leaves out {law.remainder:.2g} of F on its way")
+        sentences.append(f"no law up to order {orders} holds here: the best leaves out {law.remainder:.2g} of F on its way")
     sentences += [law.reason] if law.reason else []
     return {"remainder": law.remainder if np.isfinite(law.remainder) else None, "note": "; ".join(sentences)}
 

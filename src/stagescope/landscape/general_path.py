@@ -17,7 +17,7 @@ from numpy.linalg import norm
 from stagescope.errors import InputError
 from stagescope.fields.field import Field, Objective, as_field
 from stagescope.landscape.derivatives import DENSE, Derivatives
-from stagescope.landscape.general_walk import Eigen, Law, Moved, Settled, Tangents, stayed, walk
+from stagescope.landscape.general_walk import Eigen, Law, Moved, Settled, Tangents, stay_until_escape, walk
 from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.linearise import threshold
 from stagescope.landscape.saddle_path import Leg, Place, SaddlePath, of_two_sizes, unsure
@@ -122,7 +122,7 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     """The geometric mean of what grows of the start and of the size to which the linear law holds, within limits."""
     eigen = Eigen.of(law.jacobian(point))
     _refuse_degenerate(eigen)
-    stay, _ = stayed(law, point, 0.0, begin, 0.0, np.inf)
+    stay, _ = stay_until_escape(law, point, 0.0, begin, 0.0, np.inf)
     if stay.direction is None:
         return LIMITS.agree
     limit = reach(law, point, eigen, stay.direction)

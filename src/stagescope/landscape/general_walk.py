@@ -174,7 +174,7 @@ def walk(law: Law, point: np.ndarray, start: Tangents, eta: float, until: float)
     """Stays and stretches, from a critical point and the deviation of the start from it."""
     t, tangents, goal = 0.0, start, float(np.log(eta))
     while True:
-        stay, tangents = stayed(law, point, t, tangents, goal, until)
+        stay, tangents = stay_until_escape(law, point, t, tangents, goal, until)
         yield stay
         if stay.direction is None:
             return
@@ -185,7 +185,9 @@ def walk(law: Law, point: np.ndarray, start: Tangents, eta: float, until: float)
         point, t, tangents = leg.arrived, leg.t, leg.tangents
 
 
-def stayed(law: Law, point: np.ndarray, t: float, tangents: Tangents, goal: float, until: float) -> tuple[Settled, Tangents]:
+def stay_until_escape(
+    law: Law, point: np.ndarray, t: float, tangents: Tangents, goal: float, until: float
+) -> tuple[Settled, Tangents]:
     """The stay at a critical point until the first part has grown to eta, and what is left beside it then."""
     eigen, loss = Eigen.of(law.jacobian(point)), law.loss(point)
     zero, top = threshold(eigen.largest), tangents.top
