@@ -97,12 +97,12 @@ class GradientLoop(FlatLoop):
     """
 
     def __init__(self, descent: "Descent", field: Field, layout: Layout, gradient: StepGradient) -> None:
-        rates, counts = descent.block_rates(layout.names), field.multiplicity
+        rates = descent.block_rates(layout.names)
         self._gradient, self._optimizer, self._clip = gradient, descent.optimizer, descent.clip
         self._ratio, self._since = descent.ratio, 0
         self.memory = tuple(f"memory{i}" for i in range(descent.optimizer.moments))
-        self._lr = layout.pack({name: np.full(shape, descent.lr * rates[name]) for name, shape in layout.shapes})
-        self._counts = layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
+        self._lr = layout.spread({name: descent.lr * rate for name, rate in rates.items()})
+        self._counts = field.weights(layout)
 
     def restore(self, state: State) -> Any:
         self._since = int(state.get("since", 0))
@@ -224,11 +224,8 @@ class Optimizer(Described):
     """
 
     decay: ClassVar[float | None] = None
+    flow_time: ClassVar[float | None] = None
     moments: ClassVar[int] = 0
-
-    @property
-    @abstractmethod
-    def flow_time(self) -> float | None: ...
 
     @abstractmethod
     def transform(self) -> Any:
@@ -248,10 +245,7 @@ class GD(Optimizer):
     """
 
     decay: ClassVar[float | None] = 0.0
-
-    @property
-    def flow_time(self) -> float:
-        return 1.0
+    flow_time: ClassVar[float | None] = 1.0
 
     def transform(self) -> Any:
         import optax
@@ -282,7 +276,7 @@ class HeavyBall(Optimizer):
         return self.momentum
 
     @property
-    def flow_time(self) -> float:
+    def flow_time(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         return 1.0 / (1.0 - self.momentum)
 
     def transform(self) -> Any:
@@ -313,10 +307,6 @@ class Adam(Optimizer):
     b1: float = Limits(default=0.9, ge=0, lt=1)
     b2: float = Limits(default=0.999, ge=0, lt=1)
     eps: float = Limits(default=1e-8, gt=0)
-
-    @property
-    def flow_time(self) -> None:
-        return None
 
     def transform(self) -> Any:
         import optax

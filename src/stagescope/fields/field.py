@@ -164,8 +164,7 @@ class Field(ParameterBlocks):
 
     def weights(self, layout: Layout) -> np.ndarray:
         """The multiplicity of each entry of a flat vector: what its square counts in a norm."""
-        counts = self.multiplicity
-        return layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
+        return layout.spread(self.multiplicity)
 
     def speed(self, velocity: Params) -> float:
         """|F| over all coordinates of the unreduced model."""
