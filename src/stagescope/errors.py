@@ -3,7 +3,7 @@
 import difflib
 import traceback
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -111,9 +111,12 @@ def sentence(error: BaseException) -> str:
     text = printable(text)
     if isinstance(error, StagescopeError):
         return text
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {text}{place}"
+    return f"{type(error).__name__}: {text}{raised_at(traceback.extract_tb(error.__traceback__))}"
+
+
+def raised_at(frames: Sequence[traceback.FrameSummary]) -> str:
+    """The last name of the file, and the line, of the last of some frames."""
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 def needed(package: str, extra: str, work: str) -> ModuleType:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from stagescope.claims.comparison import Comparison, OverRuns, Regime
 from stagescope.claims.inputs import Inputs, Rates
 from stagescope.detect.stage import BROKEN
-from stagescope.errors import InputError, StagescopeError, message
+from stagescope.errors import InputError, StagescopeError, message, raised_at
 
 if TYPE_CHECKING:
     from stagescope.runs.run import Run
@@ -175,9 +175,7 @@ class Claim:
         # Where it was raised: the file by its last name, and the line; that of the claim where the package raised it.
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
         user_frames = [frame for frame in frames if Path(__file__).parents[1] not in Path(frame.filename).parents]
-        frames = user_frames or frames
-        place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-        reason = f"{what} raised {type(error).__name__}: {message(error)}{place}"
+        reason = f"{what} raised {type(error).__name__}: {message(error)}{raised_at(user_frames or frames)}"
         return self._row(regime, "inconclusive", reason, error=type(error).__name__)
 
     def _decide(self, run: "Run", evidence: Any, regime: Regime) -> Verdict:

@@ -40,9 +40,7 @@ def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: A
     if not named_arrays:
         raise InputError(f"there is nothing beside {clock}; give the loss as loss=..., or any other array by a name")
     for name in named:
-        check_name(name)
-        if name in TAKEN:
-            raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+        check_free(name)
     arrays, records = {clock: time}, len(time)
     for name, values in named_arrays.items():
         arrays[name] = array = numbers(name, values, _FEWER)
@@ -69,6 +67,13 @@ def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: A
         seed=None,
         axes={name: (clock, *(f"{name}_{i}" for i in range(values.ndim - 1))) for name, values in arrays.items()},
     )
+
+
+def check_free(name: str) -> None:
+    """Refuse what cannot name an array, or names something else in every run; `loss` is what it says."""
+    check_name(name)
+    if name in TAKEN and name != "loss":
+        raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
 
 
 def _clock(step: Any, t: Any) -> tuple[str, np.ndarray]:

@@ -7,13 +7,12 @@ import re
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files
-from stagescope.spec import Json, Spec
+from stagescope.spec import Json, Spec, types_of
 from stagescope.threads import blas_threads
 
 SCHEMA = 2
@@ -159,7 +158,8 @@ def _wrong_in(spec: Spec) -> str:
 def environment(spec: Spec | None = None) -> Json:
     """What the numbers may depend on: versions, also of the packages whose types a spec names, machine, cores and threads."""
     versions = {name: _version(name) or "absent" for name in _PACKAGES}
-    owners = {name: installed for name in sorted(_owners(spec)) if (installed := _version(name)) is not None}
+    packages = {name.rpartition("/")[0] for name in types_of(spec)} - {""}  # papers of ours, or packages of other people
+    owners = {name: installed for name in sorted(packages) if (installed := _version(name)) is not None}
     return {
         "python": platform.python_version(),
         "system": platform.system(),
@@ -175,14 +175,6 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _owners(spec: Any) -> set[str]:
-    """The owners in the ids of all types that a spec names: papers of ours, or packages of other people."""
-    if isinstance(spec, dict):
-        owner = str(spec.get("type", "")).rpartition("/")[0]
-        return {owner, *_owners(list(spec.values()))} - {""}
-    return {name for value in spec for name in _owners(value)} if isinstance(spec, list | tuple) else set()
 
 
 def threads() -> Json:

@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError, message
-from stagescope.params import check_name
 from stagescope.runs import manifest as manifests
 from stagescope.runs.arrays import Column
-from stagescope.runs.from_arrays import numbers
+from stagescope.runs.from_arrays import check_free, numbers
 from stagescope.runs.run import DONE, Arrays, Run
 from stagescope.runs.store import load
 from stagescope.runs.writer import Writer, check_place, header
 from stagescope.spec import digest
 
 CLOCK = "step"
-_TAKEN = ("t", "speed")
-"""Names with a meaning of their own in every run."""
 _SMALLER = "record a part of it, or a mean over one of its axes"
 
 Frame = dict[str, np.ndarray]
@@ -38,9 +35,7 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
                 raise InputError(f"{kind} names {name!r}, which is not recorded; recorded: {', '.join(arrays)}")
     frame = {}
     for name, value in arrays.items():
-        check_name(name)
-        if name in _TAKEN:
-            raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+        check_free(name)
         frame[name] = array = _array(name, value)
         if not array.size:
             raise InputError(f"{name} has shape {array.shape} and holds no number; leave it out")
@@ -189,7 +184,7 @@ class Recorder:
         if self._out is None or not self._frames:
             return
         try:
-            writer = self._opened(self._out)
+            writer = self._open_writer(self._out)
             for frame in self._frames:
                 writer.frame(frame)
             if self._frames:
@@ -217,7 +212,7 @@ class Recorder:
         self.commit()
         if self._out is not None and self._begun:
             try:
-                self._opened(self._out).finish(status, reason, self._state())
+                self._open_writer(self._out).finish(status, reason, self._state())
             except BaseException:
                 self._drop()
                 raise
@@ -272,7 +267,7 @@ class Recorder:
         nothing = dict.fromkeys(("field", "until", "dynamics", "stop"))
         return {**nothing, "record": self._record, "source": self.source, "blocks": blocks}
 
-    def _opened(self, folder: Path) -> Writer:
+    def _open_writer(self, folder: Path) -> Writer:
         """The writer. The first commit makes the folder; after one that failed, what it left is opened again."""
         if self._writer is None and self._begun:
             self._writer, _ = Writer.reopen(folder)

@@ -42,7 +42,7 @@ class Arrays(Mapping[str, np.ndarray]):
 
     def __init__(self, names: tuple[str, ...], read: Callable[[str], np.ndarray], origin: str | None = None) -> None:
         self._names, self._read, self.origin = names, read, origin
-        self._seen: dict[str, np.ndarray] = {}
+        self._read_arrays: dict[str, np.ndarray] = {}
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> "Arrays":
@@ -51,11 +51,11 @@ class Arrays(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._names:
             raise KeyError(f"{name!r} was not recorded; recorded: {', '.join(self._names)}")
-        if name not in self._seen:
+        if name not in self._read_arrays:
             array = self._read(name)
             array.setflags(write=False)
-            self._seen[name] = array
-        return self._seen[name]
+            self._read_arrays[name] = array
+        return self._read_arrays[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -28,7 +28,7 @@ def load(folder: str | Path) -> Run:
     while True:
         manifest = manifests.read(folder)
         try:
-            return _opened(folder, manifest)
+            return _run_of(folder, manifest)
         except StoreError:
             if not _moved_on(folder, manifest):
                 raise
@@ -100,7 +100,7 @@ def _moved_on(folder: Path, manifest: Manifest) -> bool:
     return manifests.read(folder) != manifest
 
 
-def _opened(folder: Path, manifest: Manifest) -> Run:
+def _run_of(folder: Path, manifest: Manifest) -> Run:
     problems = _check_files(folder, manifest)
     if problems:
         if not isinstance(problems[0], DamagedRun):

@@ -98,30 +98,26 @@ class Writer:
             lock = files.Lock(folder)
             try:
                 files.refuse_foreign(folder)
-                return cls._reopened(folder, lock)
+                manifest = read_manifest(folder)
+                if manifest.status != "running" or manifest.checkpoint is None:
+                    raise StoreError(f"{folder} is {manifest.status} by now: nothing to resume")
+                stored = tensors(files.read(folder, manifest.checkpoint), folder / manifest.checkpoint)
+                writer = cls(folder, manifest, lock)
+                files.replace(folder / EVENTS, files.read(folder, EVENTS)[: manifest.events_bytes])
+                for name in os.listdir(folder / CHECKPOINT):
+                    if OURS.fullmatch(f"{CHECKPOINT}/{name}") and f"{CHECKPOINT}/{name}" != manifest.checkpoint:
+                        os.unlink(folder / CHECKPOINT / name)
+                if manifest.trimmed:  # undo a change of shape that a crash cut short
+                    _write_all(folder, _metadata(manifest, writer._columns, _length(manifest)))
+                    writer.manifest = manifest.model_copy(update={"trimmed": {}})
+                    writer.manifest.write(folder)
+                unfinished = pending(stored)
+                count = min(map(len, unfinished.values()), default=0)
+                writer._buffer = [{name: values[i] for name, values in unfinished.items()} for i in range(count)]
+                return writer, {name: value for name, value in stored.items() if not name.startswith(_PENDING)}
             except BaseException:
                 lock.release()
                 raise
-
-    @classmethod
-    def _reopened(cls, folder: Path, lock: files.Lock) -> tuple["Writer", State]:
-        manifest = read_manifest(folder)
-        if manifest.status != "running" or manifest.checkpoint is None:
-            raise StoreError(f"{folder} is {manifest.status} by now: nothing to resume")
-        stored = tensors(files.read(folder, manifest.checkpoint), folder / manifest.checkpoint)
-        writer = cls(folder, manifest, lock)
-        files.replace(folder / EVENTS, files.read(folder, EVENTS)[: manifest.events_bytes])
-        for name in os.listdir(folder / CHECKPOINT):
-            if OURS.fullmatch(f"{CHECKPOINT}/{name}") and f"{CHECKPOINT}/{name}" != manifest.checkpoint:
-                os.unlink(folder / CHECKPOINT / name)
-        if manifest.trimmed:  # undo a change of shape that a crash cut short
-            _write_all(folder, _metadata(manifest, writer._columns, _length(manifest)))
-            writer.manifest = manifest.model_copy(update={"trimmed": {}})
-            writer.manifest.write(folder)
-        unfinished = pending(stored)
-        count = min(map(len, unfinished.values()), default=0)
-        writer._buffer = [{name: values[i] for name, values in unfinished.items()} for i in range(count)]
-        return writer, {name: value for name, value in stored.items() if not name.startswith(_PENDING)}
 
     @property
     def columns(self) -> dict[str, Column]:
