@@ -60,8 +60,7 @@ def blas_threads() -> int | None:
 
 def _loaded() -> dict[Path, _Functions]:
     """The functions of every BLAS library of this process that can be asked."""
-    loads = _loads()
-    return _among(_MAPS) if loads is None else _remembered(_MAPS, loads)
+    return _blas_libraries(_MAPS, _loads() or object())
 
 
 class _Loaded(ctypes.Structure):
@@ -86,12 +85,8 @@ def _loads() -> int | None:
 
 
 @lru_cache(maxsize=1)
-def _remembered(maps: Path, loads: int) -> dict[Path, _Functions]:
-    """What `_among` found when so many libraries had been loaded."""
-    return _among(maps)
-
-
-def _among(maps: Path) -> dict[Path, _Functions]:
+def _blas_libraries(maps: Path, loads: object) -> dict[Path, _Functions]:
+    """They are looked for again when `loads`, the number of libraries that were loaded, is another one."""
     try:
         lines = os.fsdecode(maps.read_bytes()).splitlines()
     except OSError:
