@@ -101,8 +101,8 @@ class Column:
 
 def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     """Every column of a table, in its order; one name is one thing."""
-    columns = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", "at", axis.name) for axis in axes]
-    columns += [_whole("seed", "number"), _whole("status", "word"), _whole("reason", "word")]
+    columns = [_row_column(axis.name, "word" if axis.kind == "categorical" else "number", "at", axis.name) for axis in axes]
+    columns += [_row_column("seed", "number"), _row_column("status", "word"), _row_column("reason", "word")]
     for name in _names(rows, "events"):
         # an event of the run, or a later cycle of one, has not come yet; one that its model does not have will not
         columns.append(_part("time", "events", name, name, _lack("not reached", "events", name, name.rpartition(".")[0])))
@@ -113,11 +113,11 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
         columns.append(_part("time", "durations", f"duration {name}", name, _lack("in progress", "durations", name)))
     verdicts = len(columns)
     columns += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
-    columns += _own(rows)
+    columns += _measure_columns(rows)
     columns += [Column("clock", "word", "run", _reader("clock")), Column("end", "number", "run", _reader("end"))]
-    columns += [_whole("seconds", "number"), _whole("version", "word")]
+    columns += [_row_column("seconds", "number"), _row_column("version", "word")]
     columns.append(Column("config", "word", None, lambda row: json.dumps(row["config"], sort_keys=True)))
-    columns.append(_whole("digest", "word"))
+    columns.append(_row_column("digest", "word"))
     names = {column.name for column in columns}
     named = {tag: f"claim {tag}" if tag in names else tag for tag in _names(rows, "verdicts")}
     columns[verdicts:verdicts] = [Column(name, "word", "verdicts", newest_verdict(rows, tag)) for tag, name in named.items()]
@@ -131,7 +131,7 @@ def _names(rows: Sequence[Row], part: str) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.get(part) or ()))
 
 
-def _own(rows: Sequence[Row]) -> list[Column]:
+def _measure_columns(rows: Sequence[Row]) -> list[Column]:
     """What the study's own measures gave, as MEASURE.KEY: numbers and words. Lists and mappings are no columns."""
     values: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
@@ -157,7 +157,7 @@ def _reader(*names: str) -> Callable[[Row], Any]:
     return read
 
 
-def _whole(name: str, kind: Kind, *places: str) -> Column:
+def _row_column(name: str, kind: Kind, *places: str) -> Column:
     return Column(name, kind, None, _reader(*places or (name,)))
 
 

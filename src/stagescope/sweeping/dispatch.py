@@ -153,16 +153,16 @@ async def _knock(address: str) -> None:
 
 def _same_versions(client: "Client") -> None:
     """Refuse a cluster whose scheduler or workers run other versions than this client."""
-    mine = versions()
+    local = versions()
     packages: Any = client.get_versions(packages=["stagescope"])
-    _compare("the scheduler", packages["scheduler"], {name: mine[name] for name in ("python", "stagescope", "dask")})
+    _compare("the scheduler", packages["scheduler"], {name: local[name] for name in ("python", "stagescope", "dask")})
     for address, worker in packages["workers"].items():
-        _compare(f"worker {address}", worker, mine)
+        _compare(f"worker {address}", worker, local)
 
 
-def _compare(who: str, theirs: Any, mine: dict[str, str]) -> None:
+def _compare(who: str, theirs: Any, local: dict[str, str]) -> None:
     packages = {**theirs["packages"], "python": ".".join(str(theirs["packages"]["python"]).split(".")[:2])}
-    for name, expected in mine.items():
+    for name, expected in local.items():
         installed = packages.get(name) or "missing"
         if installed != expected:
             raise StagescopeError(f"{who} has {name} {installed}, this client {expected}; install the same version on both")

@@ -213,7 +213,7 @@ class Job:
     def __post_init__(self) -> None:
         self.renewed = 0
         self._column_checked = self.refine_by is None
-        self._workers, self._most, self._started = ExitStack(), None, None
+        self._workers, self._limit, self._started = ExitStack(), None, None
         self.writer = RowWriter(self.folder)
 
     def settle(self) -> None:
@@ -241,7 +241,7 @@ class Job:
         if older and not self.execution.remeasure:
             self.progress.note(f"{counted(older, 'row')} judged by older rules; --remeasure computes them again")
         with ExitStack() as self._workers:
-            self._most = None if rounds else len(first)
+            self._limit = None if rounds else len(first)
             self._compute(all_points, first, "points")
             names = [axis.name for axis in request.axes]
             seeds = tuple(dict.fromkeys(seed for grid in request.grids for seed in grid.seeds))
@@ -273,10 +273,10 @@ class Job:
             if row is None:
                 missing_points.append(replace(point, retry=last))
             else:
-                again = (
+                renew = (
                     outdated(row, self.rules) and self.execution.remeasure if reached_end(row) else self.execution.retry_failed
                 )
-                if again or row["retry"] < last:
+                if renew or row["retry"] < last:
                     missing_points.append(replace(point, retry=max(row["retry"] + 1, last), renew=reached_end(row)))
         return missing_points
 
@@ -287,12 +287,12 @@ class Job:
         # The workers, started when they are first needed; no more of them than there are points, where that is known.
         if self._started is None:
             workers = self.execution.workers or cores()
-            remote, few = self.execution.scheduler, workers if self._most is None else min(workers, self._most)
+            remote, few = self.execution.scheduler, workers if self._limit is None else min(workers, self._limit)
             self._started = self._workers.enter_context(local_pool(few) if remote is None else remote_pool(remote))
         Dispatch(self._started, self.task, self.writer, self.progress).run(missing, self._ended)
         committed = self.writer.rows.refresh().current
-        again = (point for point in missing if self.execution.remeasure and point.renew and point.digest in committed)
-        self.renewed += sum(committed[point.digest]["retry"] >= point.retry for point in again)
+        renewed = (point for point in missing if self.execution.remeasure and point.renew and point.digest in committed)
+        self.renewed += sum(committed[point.digest]["retry"] >= point.retry for point in renewed)
         absent = [point for point in all_points if point.digest not in committed]
         if absent:
             raise StoreError(f"{len(absent)} rows were computed but are not seen in {self.folder}; call again in a minute")

@@ -370,8 +370,8 @@ def requested(
     if stored is not None and preset is None and not (grid or table or options):
         if wrong := changed_file(stored.files):  # points are known by the bytes of their files
             raise InputError(f"{wrong}; restore it, or sweep into another folder")
-        again = {"grids": _reseeded(stored, seeds), "versions": versions(), "claims_digest": digest}
-        plan = stored.model_copy(update=again)
+        changes = {"grids": _reseeded(stored, seeds), "versions": versions(), "claims_digest": digest}
+        plan = stored.model_copy(update=changes)
         check_count(sum(map(len, plan.grids)), yes)
         return plan
     requested_grid = _grids(study, named, grid, table, seeds, options)
@@ -385,8 +385,8 @@ def requested(
     grids: tuple[Grid, ...] = (requested_grid,) if requested_grid else _reseeded(stored, seeds) if stored is not None else ()
     # options that stay, as JSON, paths absolute; a list whose elements are swept is their base
     swept_options = {name for name in swept if split(name)[1] is None}
-    places = {name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields}
-    fixed = base.model_copy(update=places).model_dump(mode="json")
+    base = base.model_copy(update={name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields})
+    fixed = base.model_dump(mode="json")
     plan = Plan(
         id=stored.id if stored is not None else new_id(),
         study=study.name,
@@ -446,10 +446,9 @@ def _files(base: Options, grids: Sequence[Grid]) -> dict[str, str]:
 
     Each word that is swept may name a file.
     """
-    fixed = {name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields}
     axes = [axis for grid in grids for axis in grid.every_axis()]
     words = [{axis.name: value} for axis in axes for value in axis.values if isinstance(value, str)]
-    hashes = file_hashes(base.model_copy(update=changes) for changes in (fixed, *words))
+    hashes = file_hashes(base.model_copy(update=changes) for changes in ({}, *words))
     for axis in (axis for grid in grids for axis in grid.every_axis() if grid.lines is None):
         first_values: dict[str, Value] = {}
         for value in (value for value in axis.values if isinstance(value, str)):

@@ -244,17 +244,17 @@ class Sweep:
         exactly = [row for row in self.rows if all(row["at"][name] == value for name, value in at.items())]
         rows = exactly or [row for row in self.rows if all(same(row["at"][name], value) for name, value in at.items())]
         if not rows:
-            raise InputError(f"no row at {_at(at)}; {self._nearest(at)}")
+            raise InputError(f"no row at {_place(at)}; {self._nearest(at)}")
         cells = list(dict.fromkeys(self.cell(row) for row in rows))
         if len(cells) > 1:
             free = [name for name in self._axis_names if name not in at]
-            raise InputError(f"{len(cells)} cells are at {_at(at) or 'any place'}; say also {', '.join(free)}")
+            raise InputError(f"{len(cells)} cells are at {_place(at) or 'any place'}; say also {', '.join(free)}")
         if seed is None:
             return rows[0]
         matching = [row for row in rows if row["seed"] == seed]
         if not matching:
             seeds = ", ".join(str(row["seed"]) for row in rows)
-            raise InputError(f"no row with seed {seed} at {_at(at)}; there are seeds {seeds}")
+            raise InputError(f"no row with seed {seed} at {_place(at)}; there are seeds {seeds}")
         return matching[0]
 
     def _nearest(self, at: Mapping[str, Value]) -> str:
@@ -326,15 +326,15 @@ def load_sweep(folder: str | Path) -> Sweep:
 
 def same(one: Value, other: Value) -> bool:
     """Equal, or as near as a person types a number."""
-    both = _is_number(one) and _is_number(other)
-    return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12) if both else one == other  # type: ignore[arg-type]
+    numeric = _is_number(one) and _is_number(other)
+    return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12) if numeric else one == other  # type: ignore[arg-type]
 
 
 def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _at(values: Mapping[str, Value]) -> str:
+def _place(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{name}={spelled(value)}" for name, value in values.items())
 
 

@@ -199,10 +199,10 @@ def work(task: Task) -> Done:
     """Compute a batch."""
     # Refuse work from a client that runs other code: its rows would not be those of this one.
     client = task.plan.versions
-    mine = versions()
+    local = versions()
     for name, version in client.items():
-        if mine[name] != version:
-            raise Mismatch(f"a worker has {name} {mine[name]}, this client {version}; install the same version on both")
+        if local[name] != version:
+            raise Mismatch(f"a worker has {name} {local[name]}, this client {version}; install the same version on both")
     study = study_named(task.plan.study)
     with _ONE:
         desk = _desk(task)
