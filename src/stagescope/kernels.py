@@ -102,13 +102,13 @@ class _Files(caching.IndexDataCacheFile):
 
     def __init__(self, place: str, name: str, stamp: Any, function: Any, options: Any) -> None:
         super().__init__(place, name, stamp)
-        self._of, self.linear_algebra = (function, options), False
+        self._source, self.linear_algebra = (function, options), False
 
     @cached_property
     def _stamp(self) -> tuple[Any, str]:
         """The source file, and the code in memory, which may be older. Found when first used: a kernel may call a later one."""
         stamp = hashlib.sha256()
-        for part in _made_from(*self._of, set()):
+        for part in _made_from(*self._source, set()):
             stamp.update(part.encode() + b"\0")
         return self._source_stamp, stamp.hexdigest()
 

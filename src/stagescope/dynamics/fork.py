@@ -28,7 +28,7 @@ class Forked(Dynamics):
     parent: str = ""
 
     @model_validator(mode="after")
-    def _alike(self) -> "Forked":
+    def _same_axis(self) -> "Forked":
         if isinstance(self.after, Forked):
             raise ValueError("after is a fork itself; let before be one")
         if isinstance(self.after, Descent) != isinstance(self.before.in_force(self.at), Descent):

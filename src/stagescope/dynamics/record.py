@@ -216,12 +216,12 @@ class Spliced(Record):
         return self.record.count(int(self.ends)) + self.record.count(steps)
 
     def times(self, until: float) -> np.ndarray:
-        return self._joined(self.record.times(self.ends), self.record.times(until))
+        return self._spliced(self.record.times(self.ends), self.record.times(until))
 
     def steps(self, total: int) -> np.ndarray:
-        return self._joined(self.record.steps(int(self.ends)), self.record.steps(total))
+        return self._spliced(self.record.steps(int(self.ends)), self.record.steps(total))
 
-    def _joined(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def _spliced(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         return np.concatenate([before[before <= self.at], after[after > self.at]])
 
 

@@ -60,9 +60,7 @@ def load(typing, array, place):
     """The lanes from a place of a contiguous array on; places of an array of several axes are counted in order."""
 
     def emit(context, builder, signature, values):
-        loaded = builder.load(lanes_pointer(context, builder, array, *values))
-        loaded.align = array.dtype.bitwidth // 8
-        return loaded
+        return builder.load(lanes_pointer(context, builder, array, *values), align=array.dtype.bitwidth // 8)
 
     return Lanes(array.dtype)(array, types.intp), emit
 
@@ -72,8 +70,7 @@ def load_as(typing, array, place, number):
     """The lanes of a contiguous array of integers, from a place on, as numbers of the kind of `number`."""
 
     def emit(context, builder, signature, values):
-        loaded = builder.load(lanes_pointer(context, builder, array, *values[:2]))
-        loaded.align = array.dtype.bitwidth // 8
+        loaded = builder.load(lanes_pointer(context, builder, array, *values[:2]), align=array.dtype.bitwidth // 8)
         return builder.sitofp(loaded, context.get_value_type(Lanes(number)))
 
     return Lanes(number)(array, types.intp, number), emit
@@ -84,7 +81,7 @@ def store(typing, array, place, lanes):
     """Put lanes into a contiguous array, from a place on."""
 
     def emit(context, builder, signature, values):
-        builder.store(values[2], lanes_pointer(context, builder, array, *values[:2])).align = array.dtype.bitwidth // 8
+        builder.store(values[2], lanes_pointer(context, builder, array, *values[:2]), align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), emit
@@ -131,8 +128,7 @@ def reaching(typing, array, place, least, number):
     """A number in lanes where the unsigned integer of a contiguous array is at least so large, 0 in the others."""
 
     def emit(context, builder, signature, values):
-        numbers = builder.load(lanes_pointer(context, builder, array, *values[:2]))
-        numbers.align = array.dtype.bitwidth // 8
+        numbers = builder.load(lanes_pointer(context, builder, array, *values[:2]), align=array.dtype.bitwidth // 8)
         mask = builder.icmp_unsigned(">=", numbers, spread_value(builder, values[2]))
         lanes = spread_value(builder, values[3])
         return builder.select(mask, lanes, ir.Constant(lanes.type, None))

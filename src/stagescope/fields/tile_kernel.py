@@ -219,9 +219,9 @@ def inner_products(typing, kind, asks, asked, vectors, out):
             step = builder.mul(loop.index, make.word(BYTES))
             key_parts = [make.load(builder.add(row, step), make.vector) for row in keys]
             for i, row in enumerate(queries):
-                mine = make.load(builder.add(row, step), make.vector)
+                query_part = make.load(builder.add(row, step), make.vector)
                 for j in range(ASKED):
-                    make.add(sums[ROWS * j + i], mine, key_parts[j])
+                    make.add(sums[ROWS * j + i], query_part, key_parts[j])
         for j, target in enumerate(make.split(out, ASKED)):
             make.save(make.totals([builder.load(place) for place in sums[ROWS * j : ROWS * (j + 1)]]), target)
         return context.get_dummy_value()

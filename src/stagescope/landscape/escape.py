@@ -443,7 +443,7 @@ def _drift(visit: Visit) -> dict[str, Any]:
         except (StagescopeError, np.linalg.LinAlgError):
             facts = {}
         if "law" in facts:
-            return facts | {"note": f"slow; {_where(visit.point)}, but its law leaves out only {facts['remainder']:.2g} of F"}
+            return facts | {"note": f"slow; {_place(visit.point)}, but its law leaves out only {facts['remainder']:.2g} of F"}
     origin, size = visit.at(visit.frame), LIMITS.size * visit.length
     try:
         highest_order = 1 if visit.first_at(origin, size)[0] is None else LIMITS.drift_orders
@@ -474,12 +474,12 @@ def _slow(visit: Visit) -> str:
         grows = str(error)
     slow = f"slow (|F| {float(visit.run.series['speed'][visit.frame]):.1e})"
     if point.stopped and not point.led_away:
-        near = f"{_where(point)}, nearer ones are not known" if point.found else "whether a critical point is near is not known"
+        near = f"{_place(point)}, nearer ones are not known" if point.found else "whether a critical point is near is not known"
         return f"{slow}; {near}: {point.stopped}. At the run itself, {grows}"
-    return f"{slow}, but no critical point is near: {point.stopped or _where(point)}. A drift: {grows}"
+    return f"{slow}, but no critical point is near: {point.stopped or _place(point)}. A drift: {grows}"
 
 
-def _where(point: CriticalPoint) -> str:
+def _place(point: CriticalPoint) -> str:
     return f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
 
 

@@ -86,8 +86,8 @@ def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
         return root
     if speed > LIMITS.critical:
         raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it instead")
-    much = float(norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / norm(y))
-    raise InputError(f"the start is {much:.3g} times as large as the linear law at the origin reaches; take a smaller start")
+    ratio = float(norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / norm(y))
+    raise InputError(f"the start is {ratio:.3g} times as large as the linear law at the origin reaches; take a smaller start")
 
 
 def _missed(law: Law, point: np.ndarray, y: np.ndarray) -> float:
@@ -126,17 +126,14 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     if stay.direction is None:
         return LIMITS.agree
     limit = reach(law, point, eigen, stay.direction)
-    falling, size = (
-        float(np.exp(begin.within(eigen.vectors[:, places]).top))
-        for places in (eigen.rates < -stay.zero, eigen.rates > stay.zero)
-    )
+    decays, grows = eigen.rates < -stay.zero, eigen.rates > stay.zero
+    falling, size = (float(np.exp(begin.within(eigen.vectors[:, places]).top)) for places in (decays, grows))
     if falling > limit:
         raise InputError(
             f"the start moves at once: what decays of it has size {falling:.3g}, {falling / limit:.3g} times as far as the "
             "linear law reaches along what opens; start nearer to the critical point"
         )
     # what decays of the start drives what grows, at second order; it must be small beside what grows of the start itself
-    decays, grows = eigen.rates < -threshold(eigen.largest), eigen.rates > threshold(eigen.largest)
     decaying = begin.within(eigen.vectors[:, decays]).total
     if decaying.any() and size:
         driven = np.abs(eigen.vectors[:, grows].T @ law.second(point, decaying) / 2 / eigen.rates[grows]).max(initial=0.0)
@@ -147,8 +144,8 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
             )
     lowest, highest = LIMITS.agree * limit, LIMITS.largest_eta * limit
     if 2 * LIMITS.room * size > highest:
-        much = f"{2 * LIMITS.room * size / highest:.3g} times the largest that is small beside what opens"
-        raise InputError(f"what grows of the start has size {size:.3g}, {much}; take a smaller start")
+        excess = f"{2 * LIMITS.room * size / highest:.3g} times the largest that is small beside what opens"
+        raise InputError(f"what grows of the start has size {size:.3g}, {excess}; take a smaller start")
     return float(np.clip(max(np.sqrt(size * limit), 2 * LIMITS.room * size), lowest, highest))
 
 
@@ -181,11 +178,13 @@ class _Path:
     @cached_property
     def stops(self) -> list[_Stop]:
         """The places, of neighbours with one loss the first: a path slows down once more where it leaves one."""
-        stops = [stop for part in self.walked for stop in (self._slow(part) if isinstance(part, Moved) else [self._rest(part)])]
+        stops = [
+            stop for part in self.walked for stop in (self._slow(part) if isinstance(part, Moved) else [self._settled(part)])
+        ]
         equal = LIMITS.coupling * max(abs(stop.loss) for stop in stops)
         return stops[:1] + [after for before, after in pairwise(stops) if abs(before.loss - after.loss) > equal]
 
-    def _rest(self, stay: Settled) -> _Stop:
+    def _settled(self, stay: Settled) -> _Stop:
         falls, grows = bool(np.any(stay.law.rates < -stay.zero)), bool(stay.rates)
         kind = "saddle" if falls and grows else "maximum" if grows else "minimum"
         opens = None if stay.direction is None else self._blocks(stay.direction)

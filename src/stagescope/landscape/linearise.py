@@ -135,11 +135,10 @@ def general_growth(matrix: np.ndarray, above: float | None = None) -> Growth:
     schur_form: Any = schur(matrix, output="real", sort=lambda real, imaginary: real > above)
     upper, frame, count = schur_form
     first, remaining = frame[:, :count], frame[:, count:]
-    coupling = (
-        solve_sylvester(upper[:count, :count], -upper[count:, count:], -upper[:count, count:]) if 0 < count < len(matrix) else 0
-    )
-    read = first.T - (coupling @ remaining.T if 0 < count < len(matrix) else 0)
-    return Growth(first, upper[:count, :count], read)
+    matrix, read = upper[:count, :count], first.T
+    if 0 < count < len(upper):
+        read = read - solve_sylvester(matrix, -upper[count:, count:], -upper[:count, count:]) @ remaining.T
+    return Growth(first, matrix, read)
 
 
 def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetric: bool) -> Motion:
@@ -211,7 +210,7 @@ class Linearisation:
         return self.near.roots is not None and bool(np.all(self.near.roots > 0))
 
     @property
-    def _whole(self) -> bool:
+    def _dense_growth(self) -> bool:
         """Whether growth and second order are computed from the whole Jacobian, not by products with it."""
         return self.dense and not (self._symmetric and len(self.point) > LIMITS.steps)
 
@@ -232,7 +231,7 @@ class Linearisation:
         """The growing part of a deviation."""
         if not np.all(np.isfinite(deviation)):
             raise StagescopeError("the deviation from the critical point is not finite")
-        if self._whole:
+        if self._dense_growth:
             return self._growth.motion(deviation)
         if not self._symmetric:
             return krylov_growth(lambda x: self.near.jvp(self.point, x), deviation, self._threshold, symmetric=False)
@@ -311,7 +310,7 @@ class Linearisation:
         length = float(norm(forcing))
         if length == 0:
             return np.zeros_like(forcing)
-        if self._whole:
+        if self._dense_growth:
             system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(forcing)) - self.jacobian
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
             solution = np.linalg.lstsq(system, parts, rcond=LIMITS.critical)[0] @ [1, 1j]

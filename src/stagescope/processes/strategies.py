@@ -37,7 +37,7 @@ class Strategies:
         return np.array([np.asarray(law, dtype=float) for law in self.laws.values()])
 
     @cached_property
-    def _own(self) -> np.ndarray:
+    def _negative_entropies(self) -> np.ndarray:
         """sum p log p of each strategy at each place (strategies, contexts, places)."""
         return np.sum(self._laws * np.log(np.maximum(self._laws, 1e-300)), axis=-1)
 
@@ -46,7 +46,7 @@ class Strategies:
 
         Of a sample it is the mean over places; with `weights` the contexts sum to the whole.
         """
-        divergence = self._own - np.einsum("snpk,npk->snp", self._laws, logs)
+        divergence = self._negative_entropies - np.einsum("snpk,npk->snp", self._laws, logs)
         return divergence.mean(axis=2) if self.weights is None else np.sum(divergence * self.weights, axis=2)
 
     def divergences(self, logs: np.ndarray) -> np.ndarray:

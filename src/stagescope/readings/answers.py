@@ -197,21 +197,21 @@ def decoded(what: str, body: bytes) -> Any:
     plain = json.loads(body)
     if plain[0] != ANSWERS[what]:
         raise ValueError(f"{plain[0]!r:.40} is no answer to {what!r}")
-    return _made(plain)
+    return _restored(plain)
 
 
-def _made(plain: Any) -> Any:
+def _restored(plain: Any) -> Any:
     if not isinstance(plain, list):
         return plain
     kind, *parts = plain
     if kind in ("tuple", "list"):
-        return (tuple if kind == "tuple" else list)(map(_made, parts))
+        return (tuple if kind == "tuple" else list)(map(_restored, parts))
     if kind == "constant":
-        return partial(_made, parts[0])
+        return partial(_restored, parts[0])
     if kind == "dict":
-        return {_made(key): _made(item) for key, item in parts}
+        return {_restored(key): _restored(item) for key, item in parts}
     if kind == "array" and parts[0] in DTYPES:
         import numpy as np  # a ledger is shown without it
 
         return np.frombuffer(b64decode(parts[2]), parts[0]).reshape(parts[1]).copy()
-    return getattr(import_module(CLASSES[kind]), kind)(**{name: _made(item) for name, item in parts[0].items()})
+    return getattr(import_module(CLASSES[kind]), kind)(**{name: _restored(item) for name, item in parts[0].items()})

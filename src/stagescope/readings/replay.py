@@ -90,9 +90,9 @@ class ReplayTest:
         if self.reason or self.first is None:
             return self.reason
         place = f"frame {self.first.frame} ({self.clock} = {self.first.time:.5g})"
-        far = f"{self.first.quantity} off by {self.first.relative:.2g} of their size"
+        deviation = f"{self.first.quantity} off by {self.first.relative:.2g} of their size"
         excess = f", {self.first.units:.2g} times what solver and storage explain" if np.isfinite(self.first.units) else ""
-        return f"the law of this run does not make its frames: it misses {place}, {far}{excess}"
+        return f"the law of this run does not make its frames: it misses {place}, {deviation}{excess}"
 
     def json(self) -> dict[str, Any]:
         return {**asdict(self), "sentence": self.sentence}
@@ -123,10 +123,10 @@ def read_refined(
         targets = np.unique(np.rint(targets) if "step" in run.series else targets)
         if len(targets) == len(position):
             break
-        again = replay(targets)
-        if again is None:
+        refined_run = replay(targets)
+        if refined_run is None:
             return read(run)
-        position, curves = position_of(again), read(again)
+        position, curves = position_of(refined_run), read(refined_run)
     return curves
 
 
@@ -166,17 +166,17 @@ class _Rows:
 
     def __init__(self, run: Run) -> None:
         self.run, self.positions = run, position_of(run)
-        self.same = np.zeros(run.frames, bool)
+        self.identical = np.zeros(run.frames, bool)
         self.series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
-        self._others: dict[int, Params] = {}
+        self._differing: dict[int, Params] = {}
 
     def take(self, clock: Mapping[str, float], params: Params) -> None:
         """Keep a frame if it is at a recorded position."""
         if (row := self.row(clock)) is None:
             return
-        self.same[row] = all(np.array_equal(params[name], self.run.params[name][row]) for name in self.run.params)
-        if not self.same[row]:
-            self._others[row] = params
+        self.identical[row] = all(np.array_equal(params[name], self.run.params[name][row]) for name in self.run.params)
+        if not self.identical[row]:
+            self._differing[row] = params
         for name, values in self.series.items():
             values[row] = clock[name]
 
@@ -190,14 +190,14 @@ class _Rows:
         """The parameters at some frames (rows, n), blocks in the order of the run."""
         values = vectors(self.run, rows)
         for place, row in enumerate(range(self.run.frames)[rows]):
-            if not self.same[row]:
-                params = self._others.get(row)
+            if not self.identical[row]:
+                params = self._differing.get(row)
                 values[place] = np.nan if params is None else np.concatenate([np.ravel(params[name]) for name in self.run.params])
         return values
 
     def forget(self) -> None:
         """Let the parameters go: only what was measured of them is needed."""
-        self._others.clear()
+        self._differing.clear()
 
 
 class Replay:
@@ -245,14 +245,14 @@ class Replay:
     def refined(self, extra: np.ndarray) -> Run | None:
         """The replay with frames at other positions too, if it passes through every recorded frame."""
         with no_tiny_start(), keeping(self.run):
-            again = evolve(
+            replayed_run = evolve(
                 self.field, self.start, **motion(self.run), record=self.record(extra), seed=self.run.seed or 0, progress=False
             )
-        series = dict(again.series)
-        for place in range(again.frames):
-            self.rows.take({name: values[place] for name, values in series.items()}, again.at(place))
-        self._broke_down = "" if again.done else again.reason
-        return again if self.test.passes else None
+        series = dict(replayed_run.series)
+        for place in range(replayed_run.frames):
+            self.rows.take({name: values[place] for name, values in series.items()}, replayed_run.at(place))
+        self._broke_down = "" if replayed_run.done else replayed_run.reason
+        return replayed_run if self.test.passes else None
 
     def followed(self, use: "Callable[[Replay], Made]") -> tuple[Made | None, ReplayTest]:
         """What `use` makes of the replay, None where it does not pass through every recorded frame; and the test."""
@@ -276,7 +276,7 @@ class Replay:
         """The rule, put to what the replay had at the recorded positions."""
         run, unit, reason = self.run, _Unit.of(self.run), ""
         series = {name: unit.of_series(name, values) for name, values in self.rows.series.items()}
-        distances = {"parameters": self._apart(unit), **series}
+        distances = {"parameters": self._distances(unit), **series}
         if self._broke_down or not np.all(np.array([*distances.values()]) <= 1):
             allowed, reason = self._allowed(unit)
             distances = {name: np.where(np.isinf(allowed[name]), 0.0, far / allowed[name]) for name, far in distances.items()}
@@ -299,11 +299,11 @@ class Replay:
         first = Difference(frame, float(run.time[frame]), quantity, relative, float(distances[quantity][frame]))
         return ReplayTest(False, run.clock, run.frames, largest, first)
 
-    def _apart(self, unit: "_Unit") -> np.ndarray:
+    def _distances(self, unit: "_Unit") -> np.ndarray:
         """How far the parameters of each frame are from those of the run, in units of one error."""
         distances = np.zeros(self.run.frames)
         for rows in pieces(self.run):
-            if not self.rows.same[rows].all():
+            if not self.rows.identical[rows].all():
                 distances[rows] = unit.of_parameters(rows, self.rows.vectors(rows), vectors(self.run, rows))
         return distances
 

@@ -3,7 +3,7 @@
 `derived` gives what the views of a run show as named arrays.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ def loss_view(run: Run, levels: tuple[Level, ...] = (), about: str = "", more: t
     lines += more
     if not lines:
         return None
-    positive = all(np.all(one.values[np.isfinite(one.values)] > 0) for one in lines)
+    positive = all(np.all(curve.values[np.isfinite(curve.values)] > 0) for curve in lines)
     text = about or "The loss at every recorded frame."
     return curves("loss", "Loss", text, "loss", lines, levels=levels, log=positive)
 
@@ -53,9 +53,13 @@ def norms_view(run: Run, more: str = "") -> View | None:
     names = tuple(run.params)
     if not names:
         return None
-    lines = [Curve(name, norms(run.params[name]), faint=place >= NAMED) for place, name in enumerate(names[:MOST])]
+    lines = _norm_curves(run.params, names)
     about = "Square root of the sum of squares of each block of parameters." + left_out(len(names), what="blocks")
     return curves("norms", "Norms of the blocks", about + more, "norm", lines, log=True)
+
+
+def _norm_curves(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> list[Curve]:
+    return [Curve(name, norms(arrays[name]), faint=place >= NAMED) for place, name in enumerate(names[:MOST])]
 
 
 def norms(block: np.ndarray) -> np.ndarray:
@@ -87,13 +91,13 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
     if longest > LARGEST_VALUES:
         about += f" At most {LARGEST_VALUES} of each matrix are drawn, of up to {longest:,}."
     # Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis.
-    tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in lines]
-    above = [one for one, top in zip(lines, tops, strict=True) if top > 1e-12 * max(tops)] or lines
+    tops = [float(np.max(curve.values, where=np.isfinite(curve.values), initial=0.0)) for curve in lines]
+    above = [curve for curve, top in zip(lines, tops, strict=True) if top > 1e-12 * max(tops)] or lines
     if len(above) < len(lines):
         about += f" {len(lines) - len(above)} that are zero but for rounding are not."
     about += left_out(len(matrices), MOST_BLOCKS, "blocks") + left_out(len(above))
     order = sorted(range(len(above)), key=lambda i: int(above[i].name.rsplit(" ", 1)[1]))[:NAMED]
-    lines = [replace(one, faint=i not in order) for i, one in enumerate(above)][:MOST]
+    lines = [replace(curve, faint=i not in order) for i, curve in enumerate(above)][:MOST]
     return curves("values", "Singular values", about, "singular value", lines, log=True, frames=thinned.frames)
 
 
@@ -176,7 +180,7 @@ def series_view(run: Run, name: str) -> View:
 
 def sizes_view(run: Run, names: list[str]) -> View:
     """Norms of the arrays that are not drawn one by one."""
-    lines = [Curve(name, norms(run.series[name]), faint=place >= NAMED) for place, name in enumerate(names[:MOST])]
+    lines = _norm_curves(run.series, names)
     about = "Square root of the sum of squares of arrays that are too large, or too many, to be drawn one by one."
     return curves("series-norms", "Norms of other arrays", about + left_out(len(names), what="arrays"), "norm", lines, log=True)
 
@@ -218,14 +222,14 @@ def derived(run: Run, makers: Iterable[Maker]) -> tuple[tuple[Derived, ...], tup
         except Exception as error:  # code of a paper runs here; the other views stand
             problems.append(f"a view could not be made: {sentence(error)}")
             continue
-        array = None if view is None else _without_recorded(run, _of(view))
+        array = None if view is None else _without_recorded(run, _array_of(view))
         if array is not None:
             name = next(free for free in (array.name, *(f"{array.name} {k}" for k in range(2, 100))) if free not in by_name)
             by_name[name] = array if name == array.name else replace(array, name=name)
     return tuple(by_name.values()), tuple(problems)
 
 
-def _of(view: View) -> Derived | None:
+def _array_of(view: View) -> Derived | None:
     if isinstance(view, Curves):
         values = np.stack([np.asarray(curve.values, dtype=float) for curve in view.curves], axis=1)
         return Derived(view.slot, view.title, values, ("curve",), (tuple(curve.name for curve in view.curves),), view.frames)
@@ -244,14 +248,14 @@ def _without_recorded(run: Run, made: Derived | None) -> Derived | None:
         return None
     if made.axes != ("curve",):
         wide = (run.params[name] for name in run.params), (values for values in run.series.values() if values.ndim > 1)
-        return None if any(_same(array, made.values, made.frames) for arrays in wide for array in arrays) else made
+        return None if any(_is_recorded(array, made.values, made.frames) for arrays in wide for array in arrays) else made
     series = [values for values in run.series.values() if values.ndim == 1]
-    new_curves = [i for i in range(made.size) if not any(_same(array, made.values[:, i], made.frames) for array in series)]
+    new_curves = [i for i in range(made.size) if not any(_is_recorded(array, made.values[:, i], made.frames) for array in series)]
     names = tuple(made.labels[0][i] for i in new_curves)
     return replace(made, values=made.values[:, new_curves], labels=(names,)) if new_curves else None
 
 
-def _same(recorded: np.ndarray, values: np.ndarray, frames: np.ndarray | None) -> bool:
+def _is_recorded(recorded: np.ndarray, values: np.ndarray, frames: np.ndarray | None) -> bool:
     """Whether values are a recorded array, at the frames that were kept."""
     if recorded[:1].size != values[:1].size:
         return False

@@ -153,6 +153,6 @@ def curves(
     count = len(lines[0].values)
     selected = spread(count, max(2, int(NUMBERS / len(lines))))
     if selected is not None:
-        lines = [replace(one, values=one.values[selected]) for one in lines]
+        lines = [replace(curve, values=curve.values[selected]) for curve in lines]
         frames = selected if frames is None else frames[selected]
     return Curves(slot, title, about, axis, tuple(lines), finite_levels, log, frames=frames)
