@@ -140,6 +140,7 @@ STUDY = Study(
     ),
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
     figures=lambda: reproduction("scan_snap").FIGURES,
+    distances=lambda progress, quick: reproduction("scan_snap").distances(progress, quick),
     ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
     numbers=lambda run: parts.final_numbers(run),
     many=lambda options, seeds: parts.many_numbers(options, seeds),
