@@ -257,23 +257,23 @@ def claim(
 class ClaimTable:
     """The claims of a paper as their code is defined: `@claim(TAG, regime)` stands above the function that compares.
 
-    All else that a claim needs is in `words`; `tested` are the claims that have their code.
+    All else that a claim needs is in `words`, or given to the decorator; `tested` are the claims that have their code.
     """
 
-    words: Mapping[str, Mapping[str, Any]]
+    words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tested: dict[str, Claim] = field(default_factory=dict)
 
     def __call__(self, tag: str, regime: Callable[[Any], Any], **more: Any) -> Callable[[Any], Any]:
         def add(compare: Any) -> Any:
-            self.tested[tag] = Claim(tag=tag, regime=regime, compare=compare, **self.words[tag], **more)
+            self.tested[tag] = Claim(tag=tag, regime=regime, compare=compare, **{**self.words.get(tag, {}), **more})
             return compare
 
         return add
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """In the order of the words."""
-        return tuple(self.tested[tag] for tag in self.words if tag in self.tested)
+        """In the order of the words, or of their code where there are none."""
+        return tuple(self.tested[tag] for tag in self.words or self.tested if tag in self.tested)
 
 
 def _unfinished(run: "Run") -> str:

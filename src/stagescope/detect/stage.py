@@ -134,7 +134,7 @@ class Stages:
     clock: str
     events: Mapping[str, float | None]
     stages: tuple[Stage, ...]
-    notes: Mapping[str, str]
+    notes: Mapping[str, str] = field(default_factory=dict)
     estimates: Mapping[str, Event] = field(default_factory=dict)
     transitions: tuple[tuple[str, Transition], ...] = ()
 

@@ -1,4 +1,4 @@
-"""The page: runs that share a scrubber, their views as blocks, all else as JSON (`viewer/types.js`), in one HTML file.
+"""The page: runs that share a scrubber, their views as blocks, all else as JSON (`reporting/viewer/types.js`), in one HTML file.
 
 Its data, its script and its styles are inside, and a policy lets nothing else run.
 """
