@@ -258,7 +258,7 @@ def transformer_views(reading: Reading) -> list[Maker]:
     attention, judge = text_attention(some.run), held_out(law)
     tokens = judge.watched_tokens
     chosen = known_windows(tokens, law.process.words, SIZES.maps)
-    maps = np.array([judge.attention(some.run.at(frame), tokens[chosen])[0] for frame in range(some.run.frames)])
+    maps = np.array([judge.attention(some.run.at(frame))[0, chosen] for frame in range(some.run.frames)])
     words = [tuple(map(law.process.label, tokens[i].tolist())) for i in chosen]
     return [
         partial(_text_loss, some.run, law, judge, some.frames),
