@@ -6,7 +6,9 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.papers.published import published
+from stagescope.papers.reading import reading
 from stagescope.papers.registry import study
+from stagescope.papers.scan_snap.text import reading as text_reading
 from stagescope.papers.scan_snap.text.claims import late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import TopicAttention, held_out, text_attention
 from stagescope.spec import build
@@ -70,6 +72,17 @@ def test_a_run_of_two_layers_is_read_by_its_lowest():
     for tag in ("SnS:text-rate", "SnS:text-freezing"):
         assert "layer 1" in judged[tag].reason or "lowest" in judged[tag].regime
     assert list(ss.stages(run).events) == ["prior", "peak", "snap"]
+
+
+def test_a_companion_too_large_for_memory_is_the_same_one(monkeypatch):
+    """It goes through a folder that is gone afterwards."""
+    run = ss.run_study("text-snap", **{**SMALL, "steps": 100, "dropout": 0.1})
+    within = reading(run).with_steps({"lr": 1.0})
+    monkeypatch.setattr(text_reading, "affordable", lambda *shape: False)
+    through = reading(run).with_steps({"lr": 1.0})
+    for name in ("step", "loss", "entropy"):
+        np.testing.assert_array_equal(getattr(within, name), getattr(through, name))
+    np.testing.assert_array_equal(within.motion.left, through.motion.left)
 
 
 def test_the_lowest_mlp_has_a_rate_of_its_own():
