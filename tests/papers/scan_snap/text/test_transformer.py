@@ -51,7 +51,6 @@ def test_steps_go_down_the_loss_of_their_windows(loss):
     np.testing.assert_allclose(found, layout.pack(loss.of_windows(params, loss.minibatch(4))[1]), atol=1e-13)
 
 
-SMALL = {"model": "transformer", "vocab": 50, "width": 8, "window": 8, "steps": 20}
 SIZES = {"vocab": 12, "length": 5, "width": 4, "hidden": 3, "places": "sinusoidal", "student": "published"}
 
 
@@ -185,21 +184,3 @@ def test_the_watched_window_is_the_published_one():
     printed = [43, 6971, 3, 66, 407, 1, 3476, 2, 1, 319, 157, 29, 842, 19, 13722, 7, 294, 24, 14, 5902, 14, 687, 2, 18, 1, 5832]
     found = law.inputs(law.minibatch(100))[0].tolist()
     assert [a for a, b in zip(found, printed, strict=False) if b < 600] == [b for b in printed if b < 600]
-
-
-def test_a_run_with_dropout_and_streams_goes_on_as_if_it_had_not_stopped(tmp_path):
-    """A run from any committed state has the bits of the whole one: dropout, windows and optimiser depend on the step alone."""
-    options = {**SMALL, "layers": 2, "dropout": 0.3, "streams": 4, "student": "published", "optimizer": "adam", "lr": 0.01}
-    setup = study("text-snap").setup(study("text-snap").configured(None, **options), 0)
-    layout = Layout.of(setup.params)
-    walk = list(
-        setup.dynamics.walk(
-            setup.what.field(),
-            layout,
-            setup.dynamics.start(setup.what.field(), layout, layout.pack(setup.params)),
-            np.array([20]),
-        )
-    )
-    middle = next(point for point in walk if 3 < point.position < 15)
-    *_, last = setup.dynamics.walk(setup.what.field(), layout, middle.state, np.array([20]))
-    np.testing.assert_array_equal(last.vector, walk[-1].vector)
