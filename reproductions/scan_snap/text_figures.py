@@ -63,7 +63,7 @@ def _measured(options: Any, seed: int) -> Panel:
     setup = study("text-snap").setup(options, seed)
     law: Any = setup.what
     judge, own, layout = held_out(law), law.inputs(law.minibatch(BATCH)), Layout.of(setup.params)
-    steps, entropy, moved, kept, maps, before, params = [], [], [], [], [], None, setup.params
+    steps, entropy, moved, same, maps, before, params = [], [], [], [], [], None, setup.params
     for clock, vector in frames(law, setup.params, setup.dynamics, record=Every(n=LIMITS.interval)):
         params = layout.unpack(vector)
         now = judge.attention(params)[:, :, 1:]  # the first token attends to itself
@@ -71,7 +71,7 @@ def _measured(options: Any, seed: int) -> Panel:
         entropy.append(row_entropy(now).mean(axis=(1, 2)))
         if before is not None:
             moved.append(variation(before, now).mean(axis=(1, 2)))
-            kept.append(argmax_kept(before, now).mean(axis=(1, 2)))
+            same.append(argmax_kept(before, now).mean(axis=(1, 2)))
         before = now
         maps.append(law.attention(params, own)[0])
     chosen = [int(np.argmin(np.abs(np.array(steps) - at))) for at in np.linspace(0, steps[-1], MAPS)]
@@ -83,7 +83,7 @@ def _measured(options: Any, seed: int) -> Panel:
         "step": steps,
         "entropy": rounded(np.transpose(entropy), 4),
         "variation": rounded(np.transpose(moved), 4),
-        "argmax_kept": rounded(np.transpose(kept), 4),
+        "argmax_kept": rounded(np.transpose(same), 4),
         "map_step": [steps[i] for i in chosen],
         "maps": rounded(pictures[:, 0], 4),
         "batch": {
@@ -111,29 +111,30 @@ def maps(progress: Progress, quick: bool = False, **changes: Any) -> Numbers:
     return {"runs": runs, "published": None if options else READ.value, "frozen_below": LIMITS.small, **note}
 
 
-def late_motion(found: Panel) -> float:
+def late_motion(run: Panel) -> float:
     """Total variation of held-out attention of the lowest layer from checkpoint to checkpoint, over the last tenth of a run."""
-    return float(np.mean(last_tenth(np.array(found["variation"][0]))))
+    return float(np.mean(last_tenth(np.array(run["variation"][0]))))
 
 
-def learned(found: Panel) -> bool:
-    """Whether a run predicts held-out text better than the frequencies of its words; if not, its attention says nothing."""
-    return found["held_loss"] <= (1 - LIMITS.small) * found["prior_loss"]
+def learned(run: Panel) -> bool:
+    """Whether a run predicts held-out text better than the frequencies of its words."""
+    return run["held_loss"] <= (1 - LIMITS.small) * run["prior_loss"]
 
 
-def frozen(found: Panel) -> bool:
-    return late_motion(found) < LIMITS.small
+def frozen(run: Panel) -> bool:
+    return late_motion(run) < LIMITS.small
 
 
-def sparse(found: Panel) -> bool:
-    return final_entropy(found) < LIMITS.half * found["entropy"][0][0]
+def sparse(run: Panel) -> bool:
+    return final_entropy(run) < LIMITS.half * run["entropy"][0][0]
 
 
-def sentence(found: Panel) -> str:
+def sentence(run: Panel) -> str:
     """What became of attention, in a few words."""
-    if not learned(found):
-        return f"no context is used (held-out loss {found['held_loss']:.2f}, entropy of the words {found['prior_loss']:.2f})"
-    return f"{'sparse' if sparse(found) else 'not sparse'} and {'frozen' if frozen(found) else 'moving'} at the end"
+    ends = f"{'sparse' if sparse(run) else 'not sparse'} and {'frozen' if frozen(run) else 'moving'} at the end"
+    if learned(run):
+        return ends
+    return f"{ends}; no context is used (held-out loss {run['held_loss']:.2f}, entropy of the words {run['prior_loss']:.2f})"
 
 
 def draw_maps(numbers: Numbers) -> "Drawing":
@@ -143,9 +144,9 @@ def draw_maps(numbers: Numbers) -> "Drawing":
     drawing = pyplot.figure(figsize=(10.5, 8.4), layout="constrained")
     halves: Any = drawing.subfigures(2, 1, height_ratios=(2.6, 1))
     axes, shown = halves[0].subplots(len(numbers["runs"]), MAPS), None
-    for row, (depth, found) in zip(axes, numbers["runs"].items(), strict=True):
+    for row, (depth, run) in zip(axes, numbers["runs"].items(), strict=True):
         read = numbers["published"] if depth == "1 layer" else None
-        for i, (axis, step, rows) in enumerate(zip(row, found["map_step"], found["maps"], strict=True)):
+        for i, (axis, step, rows) in enumerate(zip(row, run["map_step"], run["maps"], strict=True)):
             values = np.array(rows)
             hidden = np.ma.masked_where(np.triu(np.ones_like(values, dtype=bool), 1), values)
             shown = axis.imshow(hidden, cmap=colour_map(), vmin=0, vmax=1, interpolation="nearest", aspect="equal")
@@ -153,27 +154,27 @@ def draw_maps(numbers: Numbers) -> "Drawing":
             for j, (name, word) in enumerate(zip(CURVES, ("entropy", "moved by", "argmax kept"), strict=True)):
                 at = i if j == 0 else i - 1
                 if at >= 0:
-                    own = f"{word} {found['batch'][name][at][0]:.2f}"
+                    own = f"{word} {run['batch'][name][at][0]:.2f}"
                     lines.append(own + (f" (published {read[name][at]:.2f})" if read else ""))
             axis.set_title("\n".join(lines + [""] * (4 - len(lines))), fontsize=8)
             axis.set_xticks([])
-            words = found["words"] if i == 0 else []
+            words = run["words"] if i == 0 else []
             axis.set_yticks(range(len(words)), words, fontsize=3.8)
             axis.tick_params(length=0, pad=1)
             axis.grid(visible=False)
     assert shown is not None
     halves[0].colorbar(shown, ax=axes, shrink=0.5, pad=0.01, label="attention")
     sparse, moving = halves[1].subplots(1, 2)
-    for color, (depth, found) in coloured(numbers["runs"].items()):
-        sparse.plot(found["step"], found["entropy"][0], color=color, label=depth)
-        moving.plot(found["step"][1:], found["variation"][0], color=color, label=depth)
+    for color, (depth, run) in coloured(numbers["runs"].items()):
+        sparse.plot(run["step"], run["entropy"][0], color=color, label=depth)
+        moving.plot(run["step"][1:], run["variation"][0], color=color, label=depth)
     moving.axhline(numbers["frozen_below"], color=GREY, lw=0.9, ls="--")
     place = moving.get_yaxis_transform()
     moving.text(1, numbers["frozen_below"], "frozen below", color=GREY, va="bottom", ha="right", fontsize=8, transform=place)
     sparse.set(xlabel="step", ylabel="entropy of attention (nats)", ylim=(0, None))
     moving.set(xlabel="step", ylabel=f"total variation per {LIMITS.interval} steps", yscale="log")
     sparse.legend()
-    ends = "\n".join(f"{depth}: {sentence(found)}" for depth, found in numbers["runs"].items())
+    ends = "\n".join(f"{depth}: {sentence(run)}" for depth, run in numbers["runs"].items())
     halves[1].suptitle(f"Lowest layer on held-out windows, constant rate\n{ends}", fontsize=8.5)
     corpus = next(iter(numbers["runs"].values()))["corpus"]
     drawing.suptitle(f"Attention of the lowest layer in the first window of the 101st training batch of {corpus}")
@@ -200,15 +201,15 @@ def entropies(
         ends = []
         for rate in progress.each(rates, f"figure 10, {title}", "rates"):
             runs = (panel("published-figure-10", seed, **{**options, "corpus": name, "lr": rate}) for seed in range(seeds))
-            ends.append([final_entropy(found) for found in runs if found is not None])
+            ends.append([final_entropy(run) for run in runs if run is not None])
         texts[title] = rounded(ends, 4)
     note = {"quick": f"{QUICK_NOTE}, {len(rates)} rates, {seeds} seeds"} if quick else {}
     return {"rates": rates, "vocab": options["vocab"], "texts": texts, **note}
 
 
-def final_entropy(found: Panel) -> float:
+def final_entropy(run: Panel) -> float:
     """Entropy of held-out attention of the lowest layer, mean over the last tenth of a run: it changes from frame to frame."""
-    return float(np.mean(last_tenth(np.array(found["entropy"][0]))))
+    return float(np.mean(last_tenth(np.array(run["entropy"][0]))))
 
 
 def draw_entropies(numbers: Numbers) -> "Drawing":
@@ -268,25 +269,26 @@ def map_rows() -> Iterator[Distance]:
     A number of one window may differ from that of another: the tolerance is the scatter over the 20 windows of the batch, and
     the last digit of the published one.
     """
-    made = {depth: panel(preset, make=False) for depth, preset in DEPTHS.items()}
-    found, missing = made["1 layer"], NOT_RUN.format("7 --full")
+    runs = {depth: panel(preset, make=False) for depth, preset in DEPTHS.items()}
+    shallow, missing = runs["1 layer"], NOT_RUN.format("7 --full")
     named = zip(CURVES, ("entropy", "total variation of maps", "share of rows whose argmax is kept"), strict=True)
     for name, quantity in named:
         for i, number in enumerate(READ.value[name]):
             ours = limit = None
-            if found is not None:
-                windows = np.array(found["batch"][name][i])
+            if shallow is not None:
+                windows = np.array(shallow["batch"][name][i])
                 ours, limit = float(windows[0]), float(np.hypot(TWO_SIDED * windows.std(ddof=1), 0.01))
             at = f"step {500 * i:,}" if name == "entropy" else f"steps {500 * i:,} to {500 * (i + 1):,}"
             yield Distance(
-                "Figure 7", quantity, at, number, ours, 0.01 if limit is None else limit, missing if found is None else ONE_RUN
+                "Figure 7", quantity, at, number, ours, 0.01 if limit is None else limit, missing if shallow is None else ONE_RUN
             )
-    for depth, run in made.items():
+    for depth, run in runs.items():
         verdicts, cause = (None, None), missing
         if run is not None:
             numbers = f"entropy {run['entropy'][0][0]:.2f} -> {final_entropy(run):.2f}, total variation {late_motion(run):.2f}"
             cause = f"{sentence(run)}: {numbers} per {LIMITS.interval} steps"
-            verdicts = (float(frozen(run)), float(sparse(run))) if learned(run) else (None, None)
+            if learned(run) or not frozen(run):  # attention that rests because nothing is learned decides nothing
+                verdicts = float(frozen(run)), float(sparse(run))
         for what, ours in zip(("freezes", "becomes sparse"), verdicts, strict=True):
             yield Distance("Figure 7", f"section 8: attention {what} (1 if it does)", depth, 1, ours, 0, f"{depth}, {cause}")
 
@@ -299,7 +301,7 @@ def rate_rows() -> Iterator[Distance]:
             for rate in RATES
         ]
         ours, cause = None, NOT_RUN.format("10") if files_here(corpus) else f"{title} is not on this machine"
-        if all(found is not None for row in runs for found in row):
-            means = [np.mean([final_entropy(found) for found in row if found is not None]) for row in runs]
+        if all(run is not None for row in runs for run in row):
+            means = [np.mean([final_entropy(run) for run in row if run is not None]) for row in runs]
             ours, cause = float(np.sum(np.diff(means) >= 0)), "1,000 words in place of the whole vocabulary"
         yield Distance("Figure 10", "rates after which entropy does not fall", title, 0, ours, 0, cause)

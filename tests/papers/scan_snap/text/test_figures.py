@@ -78,11 +78,12 @@ def stand_in(entropy, variation, held_loss=3.0):
         (stand_in([2.6, 0.1], [0.7, 0.4]), (0.0, 1.0)),
         (stand_in([2.6, 2.5], [0.7, LIMITS.small / 2]), (1.0, 0.0)),
         (stand_in([2.6, 0.1], [0.7, 0.01], held_loss=4.9), (None, None)),
+        (stand_in([2.6, 0.1], [0.7, 0.4], held_loss=4.9), (0.0, 1.0)),
         (None, (None, None)),
     ],
 )
 def test_rows_of_the_table_are_made_from_runs_alone(monkeypatch, run, sentences):
-    """Numbers of a run that was made, and none where it was not, or where it learned nothing for the sentence to be about."""
+    """Numbers of a run that was made, and none where it was not, or where attention rests because nothing was learned."""
     monkeypatch.setattr(figures, "panel", lambda preset, seed=0, make=True, **changes: run)
     rows = [row for row in figures.text_distances(Progress()) if row.section == "Figure 7"]
     entropies = [row.ours for row in rows if row.quantity == "entropy"]

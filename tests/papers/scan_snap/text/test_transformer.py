@@ -60,12 +60,12 @@ def deep(layers, dropout=0.0, **more):
     return TextTransformerLoss(model=model, process=corpus, length=5, batch=3, watched=7, precision="float64", **more)
 
 
-def torch_loss(model, blocks, tokens, kept=None):
+def torch_loss(model, blocks, tokens, masks=None):
     """The authors' student from its description: inputs + places, then layers with a norm after each part; masks as given."""
-    masks, share = iter(kept or ()), 1 - model.dropout
+    left, share = iter(masks or ()), 1 - model.dropout
 
     def dropped(x):
-        mask = next(masks, None)
+        mask = next(left, None)
         return x if mask is None else x * torch.from_numpy(mask) / share
 
     width, length = model.width, tokens.shape[1] - 1
@@ -91,12 +91,12 @@ def test_gradients_are_those_of_pytorch(layers, dropout):
     params, step = somewhere(loss), 4
     data, layout = loss.step_arrays(step), Layout.of(params)
     blocks = {name: torch.tensor(block, requires_grad=True) for name, block in params.items()}
-    expected = torch_loss(loss.model, blocks, torch.from_numpy(np.asarray(data["tokens"], dtype=np.int64)), data.get("kept"))
+    expected = torch_loss(loss.model, blocks, torch.from_numpy(np.asarray(data["tokens"], dtype=np.int64)), data.get("masks"))
     expected.backward()
     assert float(loss.loss(params, data)) == pytest.approx(expected.item(), rel=1e-12)
     found = np.empty(layout.size)
     loss.step_gradient(layout)(layout.pack(params), step, found)
-    assert ("kept" in data) == bool(dropout)
+    assert ("masks" in data) == bool(dropout)
     for name, block in layout.unpack(found).items():
         np.testing.assert_allclose(block, blocks[name].grad.numpy(), atol=1e-10, err_msg=name)
 
@@ -148,14 +148,14 @@ def test_the_published_start_has_the_ranges_of_pytorch():
 
 def test_dropout_drops_its_share_by_seed_and_step_and_only_in_steps():
     loss = deep(2, 0.3)
-    kept = loss.step_arrays(5)["kept"]
-    assert [mask.shape for mask in kept] == loss.model.drops(3)
-    many = TextTransformerLoss(model=loss.model, process=loss.process, length=5, batch=400).step_arrays(5)["kept"]
+    masks = loss.step_arrays(5)["masks"]
+    assert [mask.shape for mask in masks] == loss.model.drops(3)
+    many = TextTransformerLoss(model=loss.model, process=loss.process, length=5, batch=400).step_arrays(5)["masks"]
     for mask in many:
         assert np.mean(mask) == pytest.approx(0.7, abs=5 * (0.21 / mask.size) ** 0.5)
-    for mask, again in zip(kept, loss.step_arrays(5)["kept"], strict=True):
+    for mask, again in zip(masks, loss.step_arrays(5)["masks"], strict=True):
         np.testing.assert_array_equal(mask, again)
-    assert not np.array_equal(kept[0], loss.step_arrays(6)["kept"][0])
+    assert not np.array_equal(masks[0], loss.step_arrays(6)["masks"][0])
     params = somewhere(loss)
     assert loss.value(params) == deep(2).value(params)
 

@@ -225,17 +225,17 @@ class TextTransformer(Described):
         stream, scores = (batch, self.length, self.width), (batch, self.length, self.length)
         return [stream, *([scores, stream, (batch, self.length, self.hidden), stream] * self.layers)]
 
-    def forward(self, params: Any, tokens: Any, kept: Any = None) -> tuple[Any, Any]:
+    def forward(self, params: Any, tokens: Any, masks: Any = None) -> tuple[Any, Any]:
         """Logits (B, T, vocab) and attention (layers, B, T, T) before dropout on tokens (B, T), traceable by JAX.
 
-        `kept` are masks of what survives dropout, in the order of `drops`; None: all.
+        `masks` say what survives dropout, in the order of `drops`; None: all of it.
         """
         from stagescope.autodiff import jax, jnp
 
-        masks = iter(kept or ())
+        left = iter(masks or ())
 
         def dropped(part: Any) -> Any:
-            mask = next(masks, None)
+            mask = next(left, None)
             return part if mask is None else jnp.where(mask, part / (1 - self.dropout), 0)
 
         def linear(x: Any, name: str, i: str) -> Any:
@@ -314,11 +314,11 @@ class TextTransformerLoss(TokenWindowLoss):
 
     def step_arrays(self, step: int) -> dict[str, Any]:
         """What one step reads: its windows, and with dropout masks of what survives it."""
-        masks = {}
+        arrays = self.arrays(self.minibatch(step))
         if self.model.dropout:
-            draw = key(self.seed, "dropout", step)
-            masks["kept"] = [draw.random(shape, dtype=np.float32) >= self.model.dropout for shape in self.model.drops(self.batch)]
-        return {**self.arrays(self.minibatch(step)), **masks}
+            draw, shapes = key(self.seed, "dropout", step), self.model.drops(self.batch)
+            arrays["masks"] = [draw.random(shape, dtype=np.float32) >= self.model.dropout for shape in shapes]
+        return arrays
 
     def draw(self, step: int) -> Any:
         return self.step_arrays(step)
@@ -361,7 +361,7 @@ def next_token_loss(model: TextTransformer, params: Any, data: Any) -> Any:
     from stagescope.autodiff import jax, jnp
 
     tokens = data["tokens"]
-    logits, _ = model.forward(params, tokens[:, :-1], data.get("kept"))
+    logits, _ = model.forward(params, tokens[:, :-1], data.get("masks"))
     own = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=2)[..., 0]
     return jnp.mean(jax.nn.logsumexp(logits, axis=2) - own)
 

@@ -178,16 +178,16 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     """From all rows of attention on held-out windows but the first, which has one token only."""
     judge = held_out(law)
     rows = len(judge.seen) * (law.length - 1)
-    entropy, moved, kept = [], [], []
+    entropy, moved, same = [], [], []
 
     def see(now: np.ndarray, before: np.ndarray | None) -> None:
         entropy.append([float(row_entropy(layer).mean()) for layer in now])
         if before is not None:
             moved.append(variation(before, now).mean(axis=(1, 2)))
-            kept.append(argmax_kept(before, now).mean(axis=(1, 2)))
+            same.append(argmax_kept(before, now).mean(axis=(1, 2)))
 
     motion = _motion(run, lambda frame: judge.attention(run.at(frame))[:, :, 1:], rows, see)
-    curves = np.array(entropy), np.array(moved[1:]), np.array(kept[1:])  # the first checkpoint was compared with itself
+    curves = np.array(entropy), np.array(moved[1:]), np.array(same[1:])  # the first checkpoint was compared with itself
     layers = tuple(LayerAttention(*(curve[:, i] for curve in curves)) for i in range(law.model.layers))
     shared = _shared(run, law.process.unigram_loss(), layers[0].entropy, motion)
     return TextAttention(**shared, held_loss=judge.value(run.at(-1)), layers=layers)
