@@ -2,4 +2,5 @@
 
 from .distances import distances as distances
 from .figures import FIGURES as FIGURES
-from .figures import TEXT_FIGURES as TEXT_FIGURES
+from .text_figures import TEXT_FIGURES as TEXT_FIGURES
+from .text_figures import text_distances as text_distances

@@ -25,6 +25,7 @@ from stagescope.progress import Progress
 
 from . import figures, statements
 from .figures import PUBLISHED, QUICK_SEEDS, SEEDS
+from .text_figures import text_distances
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -114,22 +115,20 @@ def figure_rows(progress: Progress, seeds: int) -> Iterator[Row]:
     drawing = "a drawing without numbers; its model and data are those of every run here (SnS:model, SnS:data)"
     yield Row("Figure 1", "model and classes", "", None, None, None, drawing)
     yield Row("Table 1", "notation", "", None, None, None, "nothing to measure; docs/notation.md has the symbols")
+    on_text: dict[str, list[Row]] = {}
+    for row in text_distances(progress, seeds < SEEDS):
+        on_text.setdefault(row.section, []).append(row)
     yield from cartoon_rows(figures.overview(progress))
     yield from growth_rows(figures.growth_factors(progress))
     yield from syn_small_rows(figures.syn_small(progress, seeds))
     yield from adam_rows(figures.adam(progress, seeds))
     yield from entropy_rows(figures.entropy_grid(progress, seeds), seeds)
-    yield text_row("7")
+    yield from on_text["Figure 7"]
     yield from discrete_rows(figures.discrete(progress))
     yield from common_rows(figures.common_growth(progress))
-    yield text_row("10")
+    yield from on_text["Figure 10"]
     for name, by in (("11", "rate_z"), ("12", "ratio")):
         yield from recall_rows(name, figures.recall(progress, by, seeds), seeds)
-
-
-def text_row(name: str) -> Row:
-    why = f"trainings on text are not part of this table: `stagescope reproduce scan-snap --figure {name}` makes them"
-    return Row(f"Figure {name}", "attention of transformers on text", "", None, None, None, why)
 
 
 def cartoon_rows(numbers: dict[str, Any]) -> Iterator[Row]:

@@ -3,13 +3,10 @@
 from functools import partial
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator
 
-from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.views.figure import COLORS, GREY, Numbers, colour_map, coloured, subplots
 
 _line = partial(Line2D, [], [])
@@ -232,77 +229,3 @@ def recall(numbers: Numbers) -> Drawing:
         f"{says},\nin {numbers['ordered']} of {numbers['pairs']} pairs of neighbouring curves",
     )
     return drawing
-
-
-# Drawings of the figures of scan and snap on a text: each function draws the numbers of its namesake in `figures`.
-
-
-def maps(numbers: Numbers) -> Drawing:
-    drawing = plt.figure(figsize=(11.5, 6.2), layout="constrained")
-    halves: Any = drawing.subfigures(2, 1, height_ratios=(1.35, 1))
-    upper, lower = halves
-    axes = upper.subplots(1, len(numbers["maps"]), sharey=True)
-    words, shown = numbers["words"], None
-    for axis, step, rows in zip(axes, numbers["steps"], numbers["maps"], strict=True):
-        values = np.array(rows)
-        hidden = np.ma.masked_where(np.triu(np.ones_like(values, dtype=bool), 1), values)
-        shown = axis.imshow(hidden, cmap=colour_map(), vmin=0, vmax=1, interpolation="nearest", aspect="equal")
-        axis.set_title(f"step {step:,}")
-        axis.set_xticks(range(len(words)), words, rotation=90, fontsize=4.5)
-        axis.set_yticks(range(len(words)), words, fontsize=4.5)
-        axis.tick_params(length=0, pad=1)
-        axis.grid(visible=False)
-    assert shown is not None
-    axes[0].set_ylabel("query")
-    upper.colorbar(shown, ax=axes, shrink=0.75, pad=0.01, label="attention")
-    upper.suptitle(
-        f"One held-out window of {numbers['corpus']}; SGD at the constant rate {numbers['rate']:g}, width {numbers['width']}"
-    )
-    sparse, moving = lower.subplots(1, 2)
-    inks = {"constant": COLORS[1], "decaying": COLORS[0]}
-    last = {"constant": "constant rate", "decaying": f"rate falling to {numbers['decay']:.0%} of itself"}
-    for name, curve in numbers["curves"].items():
-        sparse.plot(curve["step"], curve["entropy"], color=inks[name], label=last[name])
-        moving.plot(curve["motion"]["step"], curve["motion"]["variation"], color=inks[name], label=last[name])
-    _motion_axis(moving, 0, "left")
-    sparse.set_ylim(bottom=0)
-    sparse.set_ylabel("entropy of held-out attention (nats)")
-    for axis in (sparse, moving):
-        axis.set_xlabel("step")
-    sparse.legend()
-    lower.suptitle("Sparsity belongs to the current rate; attention freezes only where the rate decays")
-    return drawing
-
-
-def entropies(numbers: Numbers) -> Drawing:
-    drawing, (left, right) = subplots(1, 2, figsize=(8.4, 3.4))
-    rows = [row for row in numbers["rows"] if row["decay"] is None]
-    decayed = [row for row in numbers["rows"] if row["decay"] is not None]
-    rates = [row["rate"] for row in rows]
-    for axis, name in ((left, "entropy"), (right, "motion")):
-        table = np.array([row[name] for row in rows])
-        for seed, (color, curve) in enumerate(coloured(table.T)):
-            axis.plot(rates, curve, "-o", color=color, ms=4, lw=1.2, label=f"seed {seed}")
-            for row in decayed:
-                axis.plot(row["rate"], row[name][seed], "D", color=color, mfc="white", ms=6)
-        axis.set_xlabel("learning rate")
-        axis.set_xticks(rates)
-    left.axhline(np.mean(rows[0]["start"]), color=GREY, lw=0.9, ls="--")
-    left.text(rates[-1], np.mean(rows[0]["start"]), "at the start", color=GREY, ha="right", va="bottom", fontsize=8)
-    _motion_axis(right, rates[-1])
-    left.set_ylim(bottom=0)
-    left.set_ylabel("entropy of held-out attention (nats)")
-    left.plot([], [], "D", color="k", mfc="white", label=f"decaying to {decayed[0]['decay']:.0%}" if decayed else "decaying")
-    left.legend()
-    drawing.suptitle("Larger constant rates end sparser, and attention keeps moving; under decay entropy rises again")
-    return drawing
-
-
-def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
-    """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
-    axis.axhline(LIMITS.small, color=GREY, lw=0.9, ls="--")
-    axis.text(x, LIMITS.small, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
-    axis.set(yscale="log", ylabel=f"total variation per {LIMITS.interval} steps")
-    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.yaxis.set_major_formatter("{x:g}")
-    axis.minorticks_off()

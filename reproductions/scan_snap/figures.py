@@ -10,7 +10,6 @@ from scipy.special import lambertw
 
 from stagescope.papers.published import published
 from stagescope.papers.reading import stages
-from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.loss import PairwiseSampled
@@ -18,10 +17,10 @@ from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import ClassAttention, Supports, class_attention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.study import MEDIUM_CELLS, MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
-from stagescope.papers.scan_snap.text.claims import late_entropy, late_motion
-from stagescope.papers.scan_snap.text.observables import checkpoints, held_out, known_windows, text_attention
 from stagescope.progress import Progress
 from stagescope.views.figure import Figure, Numbers, rounded
+
+from .text_figures import TEXT_FIGURES
 
 PUBLISHED = published("stagescope.papers.scan_snap")
 RUN = partial(run_study, "scan-snap", progress=False)
@@ -249,64 +248,6 @@ def recall(progress: Progress, panels_by: str = "rate_z", seeds: int = SEEDS) ->
     return {"rows": rows, **named, "ordered": ordered, "pairs": 48, **_few(seeds)}
 
 
-# Figures of scan and snap on a text: figures 7 and 10 of the paper, and one of topical classes, which is not in the paper.
-
-
-_four_digits = partial(rounded, digits=4)
-
-
-def maps(progress: Progress, preset: str = "figure-7", decay: float = 0.01, **changes: Any) -> Numbers:
-    """Figure 7: four attention maps of one held-out window over training; entropy and motion at a constant and a decaying rate.
-
-    The window is the one with the most known words.
-    """
-    runs, curves = {}, {}
-    for name, falls_to in progress.each((("constant", None), ("decaying", decay)), "figure 7", "runs"):
-        run = runs[name] = run_study("text-snap", preset, progress=False, decay=falls_to, **changes)
-        attention = text_attention(run)
-        entropy = _four_digits(attention.entropy)
-        # Total variation of attention, at the step where each interval ends.
-        stops = attention.step[checkpoints(attention.step)][1:].tolist()
-        motion = {"step": stops, "variation": _four_digits(attention.motion.variation)}
-        curves[name] = {"step": run.step.tolist(), "entropy": entropy, "motion": motion, "final_motion": late_motion(attention)}
-    run = runs["constant"]
-    field, judge = run.spec["field"], held_out(rebuilt(run.spec["field"]))
-    windows = judge.watched_tokens
-    (best,) = known_windows(windows, judge.process.words, 1)
-    frames = [int(np.argmin(np.abs(run.step - at))) for at in np.linspace(0, int(run.step[-1]), 4)]
-    return {
-        "corpus": field["process"]["source"],
-        "rate": run.spec["dynamics"]["lr"],
-        "decay": decay,
-        "width": field["model"]["width"],
-        "words": [judge.process.label(int(token)) for token in windows[best]],
-        "steps": run.step[frames].tolist(),
-        "maps": [_four_digits(judge.attention(run.at(frame))[best]) for frame in frames],
-        "curves": curves,
-    }
-
-
-def entropies(
-    progress: Progress,
-    preset: str = "figure-10",
-    rates: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0),
-    seeds: int = 3,
-    decay: float = 0.01,
-    **changes: Any,
-) -> Numbers:
-    """Figure 10: entropy of held-out attention against the learning rate; the largest rate also with decay."""
-    rows = []
-    for rate, falls_to in progress.each((*((rate, None) for rate in rates), (rates[-1], decay)), "figure 10", "rates"):
-        options = {"lr": rate, "decay": falls_to, **changes}
-        curves = [text_attention(run_study("text-snap", preset, progress=False, seed=seed, **options)) for seed in range(seeds)]
-        ends = {"entropy": list(map(late_entropy, curves)), "motion": list(map(late_motion, curves))}
-        ends = {"start": [seed.entropy[0] for seed in curves], **ends}
-        rows.append({"rate": rate, "decay": falls_to, **{name: _four_digits(values) for name, values in ends.items()}})
-    table = np.array([row["entropy"] for row in rows[:-1]])
-    falls, extremes = np.all(np.diff(table, axis=0) < 0, axis=0), table[-1] < table[0]
-    return {"rows": rows, "falls_at_every_rate": falls.tolist(), "largest_sparser_than_smallest": extremes.tolist()}
-
-
 def _figure(name: str, title: str, compute: Callable[..., Numbers], cost: str = "", **more: Any) -> tuple[str, Figure]:
     """Drawn by the namesake of what computes its numbers; matplotlib is imported when something is drawn."""
     namesake = compute.func if isinstance(compute, partial) else compute
@@ -331,10 +272,10 @@ FIGURES = dict(
             entropy_grid,
             quick=partial(entropy_grid, seeds=QUICK_SEEDS),
         ),
-        _figure("7", "Attention of a one-layer transformer over training", maps, "3 minutes", needs="wikitext-2"),
+        ("7", TEXT_FIGURES["7"]),
         _figure("8", "Discrete against continuous h", discrete, quick=discrete),
         _figure("9", "B(t), the fall of the common token, and B(t0)", common_growth, quick=common_growth),
-        _figure("10", "Attention entropy against the learning rate", entropies, "6 minutes", needs="wikitext-2"),
+        ("10", TEXT_FIGURES["10"]),
         *(
             _figure(
                 name, f"Recall of distinct tokens, a column for each {axis}", by_axis, quick=partial(by_axis, seeds=QUICK_SEEDS)
@@ -346,4 +287,3 @@ FIGURES = dict(
         ),
     )
 )
-TEXT_FIGURES = {name: FIGURES[name] for name in ("7", "10")}
