@@ -40,13 +40,13 @@ def growth_factors(progress: Progress) -> Numbers:
     """Figure 3: chi(t) of the winning token, K = 10, M = 1000, eta_Z = .5, modified decoder, with the bounds of theorem 3."""
     curves = []
     for rate_y in progress.each((0.5, 1.0, 2.0, 5.0), "figure 3", "flows"):
-        run = run_study("scan-snap", "figure-3", rate_y=rate_y, record="uniform", frames=351, progress=False)
+        run = run_study("scan-snap", "published-growth", rate_y=rate_y, record="uniform", frames=351, progress=False)
         seen = Evidence.of(run)
         chi = np.exp(2 * seen.curves.z[:, seen.curves.winners]).mean(axis=1)
         table = seen.curves.table[0]
         start = forms.start_constant(float(table[seen.curves.common[0]][0]), float(np.sum(table**2)), 10)
         upper = np.exp(2 * forms.growth(forms.driving(run.t, 1000, 10, rate_y, 0.5) / 10, start))
-        t0 = forms.transition_time(1000, 10, rate_y)
+        t0 = forms.t0_prime(1000, 10, rate_y)
         curves.append({"rate_y": rate_y, "t": rounded(run.t), "chi": rounded(chi), "upper": rounded(upper), "t0": t0})
     facts = {"largest_chi": max(max(curve["chi"]) for curve in curves), "axis": axis_of_figure_three()}
     return {"curves": curves, **facts}
@@ -65,7 +65,7 @@ def axis_of_figure_three() -> dict[str, float]:
 
 def syn_small(progress: Progress) -> Numbers:
     """Figure 4: SGD on Syn-Small at two rates of the decoder: attention of a class, entropy on its distinct tokens."""
-    panels, curves_by_rate = [], _seeds(progress, "figure-4", "rate_y", (1.0, 10.0))
+    panels, curves_by_rate = [], _seeds(progress, "published-small", "rate_y", (1.0, 10.0))
     for rate_y, runs in curves_by_rate.items():
         first, entropies = runs[0], [curves.mean(curves.entropy) for curves in runs]
         halves = np.split(first.c, 2, axis=1)
@@ -91,7 +91,7 @@ def _seeds(progress: Progress, preset: str, name: str, values: tuple[Any, ...]) 
 def adam(progress: Progress) -> Numbers:
     """Figure 5: Adam at three rates ends on different distinct tokens."""
     panels = []
-    for lr, runs in _seeds(progress, "figure-5", "lr", (0.1, 0.5, 1.0)).items():
+    for lr, runs in _seeds(progress, "published-adam-half", "lr", (0.1, 0.5, 1.0)).items():
         shares = []
         for curves in runs:
             own = curves.c[-1, ~curves.supports.common].reshape(2, -1)
@@ -141,7 +141,7 @@ def discrete(progress: Progress) -> Numbers:
     for outputs, rates in ((50, (0.1, 0.5, 1.0, 2.0)), (1000, (0.2, 1.0, 2.0, 4.0))):
         curves = []
         for rate in rates:
-            until = 4 * forms.transition_time(outputs, 1, rate)
+            until = 4 * forms.t0_prime(outputs, 1, rate)
             steps = int(np.ceil(until))
             stepped = forms.discrete_gap(steps, outputs, rate)
             excess = (stepped - forms.logit_gap(np.arange(steps + 1.0), outputs, 1, rate) / outputs) / (2 * rate / outputs)
