@@ -56,6 +56,8 @@ one_query_each = partial(_companion_options, times=30, least={"num_common": 1})
 """Theorem 2: one query per class; the generator makes symmetric classes."""
 fast_modified = partial(_companion_options, times=4, least={"num_unique": 5}, ratio=300, decoder="pinv", **_WEAK_COMMON)
 """Theorems 1, 3, 4 and lemmas 4 and 6: one common token, a modified decoder that is fast, to a few transition times."""
+late_modified = partial(_companion_options, times=300, least={"num_unique": 5}, ratio=300, decoder="pinv", **_WEAK_COMMON)
+"""Corollary 1: the same to 300 transition times, where the error falls as 1/t."""
 fast_gradient = partial(_companion_options, times=4, least={"num_unique": 10}, ratio=100, decoder="gradient", **_WEAK_COMMON)
 """The transition: one weak common token, ten distinct ones, many outputs, a fast decoder."""
 _LONG: dict[str, Any] = {"times": 300, "least": {"num_common": 2, "num_unique": 5}, "decoder": "pinv", "common_p": 1.0, **_RAMP}

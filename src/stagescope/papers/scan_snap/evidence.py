@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from stagescope.claims.comparison import Comparison, Condition, Regime, regime_of, undecided
+from stagescope.claims.comparison import Comparison, Condition, Regime, narrowed, not_applicable, regime_of, undecided
 from stagescope.detect.stage import Event
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.limits import LIMITS
@@ -282,6 +282,45 @@ def fast_decoder(evidence: Evidence) -> Condition:
     """Assumption 1(c), eta_Y >> eta_Z."""
     why = f"eta_Y/eta_Z is {evidence.ratio:.3g}; below {LIMITS.fast_decoder:g} assumption 1(c), eta_Y >> eta_Z, is wrong by half"
     return evidence.ratio >= LIMITS.fast_decoder, why
+
+
+def signs(evidence: Evidence, *more: Condition, holds: str) -> Regime:
+    """What theorem 2 assumes of the experiment. Its signs are put to the test in steps and on batches, too."""
+    if evidence.is_adam:
+        return ADAM
+    regime = regime_of(
+        (evidence.zero_start, "the start is not zero"),
+        (evidence.own_target, "classes share a target"),
+        (evidence.rates["Z"] > 0, "attention is frozen"),
+        *more,
+        holds=holds,
+    )
+    return regime if regime.holds else silent(regime.sentence)
+
+
+def distinct_regime(evidence: Evidence) -> Regime:
+    """With a query each the signs are tried at any rates, with one query where assumption 1(c) holds too."""
+    if evidence.own_query:
+        return signs(evidence, holds="one query and one target per class, zero start")
+    if evidence.queries == 1 and evidence.symmetric:
+        return signs(evidence, fast_decoder(evidence), holds="one query for symmetric classes, a fast decoder, zero start")
+    shared = (False, "unequal classes share a query, and then a distinct token can fall late")
+    return narrowed(signs(evidence, holds="zero start"), shared)
+
+
+def common_regime(evidence: Evidence) -> Regime:
+    """Theorem 2(b) has one common token; corollary 2 several and one query for all classes, or one for each as measured here."""
+    count = evidence.commons
+    if count == 0:
+        return not_applicable("there are no common tokens")
+    if count == 1:
+        return signs(evidence, holds="a single common token")
+    return signs(
+        evidence,
+        (evidence.symmetric, "several common tokens, and classes differ in more than the names of their distinct tokens"),
+        (evidence.own_query or evidence.queries == 1, "several common tokens, and only some of the classes share a query"),
+        holds=f"{count} common tokens, symmetric classes, zero start, {'a query each' if evidence.own_query else 'one query'}",
+    )
 
 
 def chi_regime(evidence: Evidence) -> Regime:
