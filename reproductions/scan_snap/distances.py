@@ -5,7 +5,7 @@ read. A statement is judged by a claim of the ledger of a run, or by a number of
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -30,7 +30,7 @@ from .text_figures import text_distances
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Statement:
-    """A statement of the paper: judged by `claim` on the run of a `preset`, or by the number that `measure` gives with `given`.
+    """A statement of the paper: judged by `claim` on the run of a `preset`, or by the number of `measure`, both with `given`.
 
     The number is compared with `reference` to `tolerance`, or is a bound: "at most" or "at least" the reference. `unit` says what
     the number is. A statement with neither claim nor measure is not decidable, and `cause` names what was tried.
@@ -57,9 +57,9 @@ def read_statements() -> tuple[Statement, ...]:
 
 
 @cache
-def ledger(preset: str) -> Ledger:
+def ledger(preset: str, **given: Any) -> Ledger:
     """Verdicts on the run of a preset; what it cannot decide is decided by the companion runs that the claims name."""
-    return check(statements.run_of(preset), elsewhere=True)
+    return check(statements.run_of(preset, **given), elsewhere=True)
 
 
 def distances(progress: Progress, quick: bool = False) -> list[Row]:
@@ -71,11 +71,10 @@ def distances(progress: Progress, quick: bool = False) -> list[Row]:
 
 def claim_row(item: Statement) -> Row:
     """The verdict of a claim: its numbers where they are numbers, else 1 where it is confirmed and 0 where it is violated."""
-    judged: Verdict = ledger(item.preset)[item.claim]
-    place, companion = f"run {item.preset}", judged.elsewhere
+    judged: Verdict = ledger(item.preset, **(item.given or {}))[item.claim]
+    place, companion = f"run {item.preset}{options_text(item.given or {})}", judged.elsewhere
     if judged.verdict not in ("confirmed", "violated") and companion is not None and companion.verdict is not None:
-        changes = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in companion.options.items())
-        judged, place = companion.verdict, f"{place} {changes}"
+        judged, place = companion.verdict, f"{place}{options_text(companion.options)}"
     cause = "; ".join(part for part in (f"{item.claim}, {place}: {judged.reason}", item.cause) if part)
     predicted, measured, tolerance = judged.predicted, judged.measured, judged.tolerance
     row = Row(item.section, item.name, item.unit or judged.unit or "", 1.0, None, 0.0, cause, item.change)
@@ -86,6 +85,10 @@ def claim_row(item: Statement) -> Row:
         if shown.within == (judged.verdict == "confirmed"):
             return shown
     return replace(row, at="1: confirmed", ours=float(judged.verdict == "confirmed"))
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    return "".join(f" --{name.replace('_', '-')} {value}" for name, value in options.items())
 
 
 def measured_row(item: Statement) -> Row:
@@ -132,12 +135,12 @@ def figure_rows(progress: Progress, seeds: int) -> Iterator[Row]:
 
 
 def cartoon_rows(numbers: dict[str, Any]) -> Iterator[Row]:
-    times, (first, _) = numbers["times"], numbers["two_times"]
+    times = numbers["times"]
     order = "common tokens suppressed, winners, frozen: in this order"
     yield holds("Figure 2", order, 0 < times["winner"] < times["slow"] < times["snap"])
     late = f"attention is frozen at t = {times['snap']:.0f}, at equal rates, not at eta_Y >> eta_Z"
     why = f"the paper gives an order without a constant; {late}"
-    yield Row("Figure 2", "when attention is frozen", "in units of K ln M/eta_Y", 1.0, times["snap"] / first, None, why)
+    yield Row("Figure 2", "when attention is frozen", "in units of K ln M/eta_Y", 1.0, times["snap"] / numbers["t0'"], None, why)
 
 
 def growth_rows(numbers: dict[str, Any]) -> Iterator[Row]:

@@ -21,7 +21,7 @@ def _ramp(share: float) -> Any:
 def overview(numbers: Numbers) -> Drawing:
     """Four cartoons from data: class 1 upwards, class 2 downwards. The last shows the end of the run as steps, too."""
     times, shown, common = numbers["times"], numbers["attention"], np.array(numbers["common"])
-    first, second = numbers["two_times"]
+    first, second = numbers["t0'"], numbers["t0"]
     titles = {
         "start": "uniform: as frequent",
         "winner": "common tokens suppressed",

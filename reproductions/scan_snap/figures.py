@@ -6,7 +6,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from scipy.special import lambertw
 
 from stagescope.papers.published import published
 from stagescope.papers.reading import stages
@@ -31,21 +30,6 @@ DISCRETE = ((50, 80, (0.1, 0.2, 0.5, 1.0, 2.0)), (1000, 70, (0.2, 0.5, 1.0, 2.0,
 """Figure 8: M, end of the axis and eta_Y."""
 
 
-def turning_points(outputs: int) -> tuple[float, float]:
-    """(omega_0, omega_1) of lemma 8: e^x <= (M-1) x holds from x = M^(omega_0 - 1) to x = (1 + omega_1) ln M.
-
-    At both ends e^x = (M-1) x, which Lambert's W solves: x = -W(-1/(M-1)) on its two real branches.
-    """
-    low, high = (float(-lambertw(-1 / (outputs - 1), branch).real) for branch in (0, -1))
-    return 1 + math.log(low) / math.log(outputs), high / math.log(outputs) - 1
-
-
-def two_times(outputs: int, classes: int, rate_y: float) -> tuple[float, float]:
-    """The paper's t0' = K ln M / eta_Y, where its first law ends, and t0 = 2 (1 + omega_1) t0', where its second one begins."""
-    first = classes * math.log(outputs) / rate_y
-    return first, 2 * (1 + turning_points(outputs)[1]) * first
-
-
 def printed_drive(t: Any, outputs: int, classes: int, rate_y: float, rate_z: float) -> Any:
     """Gamma as printed in theorem 4, with (M-1)^2 h^2; the exact flow decides for M (M-1) h^2."""
     return forms.driving(t, outputs, classes, rate_y, rate_z) * (outputs - 1) / outputs
@@ -65,7 +49,13 @@ def overview(progress: Progress) -> Numbers:
         name: rounded([[np.interp(when, run.t, token) for token in item] for item in classes]) for name, when in times.items()
     }
     common = curves.common.all(axis=0).tolist()
-    return {"times": times, "attention": attention, "common": common, "two_times": two_times(34, 2, 1.0)}
+    return {
+        "times": times,
+        "attention": attention,
+        "common": common,
+        "t0'": forms.t0_prime(34, 2, 1.0),
+        "t0": forms.t0(34, 2, 1.0),
+    }
 
 
 def growth_factors(progress: Progress) -> Numbers:
@@ -76,7 +66,7 @@ def growth_factors(progress: Progress) -> Numbers:
     """
     curves, squares = [], PUBLISHED["figure_3_norm"].value
     for rate_y in progress.each((0.5, 1.0, 2.0, 5.0), "figure 3", "flows"):
-        run = RUN("figure-3", rate_y=rate_y, record="uniform", frames=351)
+        run = RUN("published-growth", rate_y=rate_y, record="uniform", frames=351)
         flow = class_attention(run)
         chi = np.exp(2 * flow.z[:, flow.winners]).mean(axis=1)
         row = flow.table[0]
@@ -84,8 +74,8 @@ def growth_factors(progress: Progress) -> Numbers:
         drive = forms.driving(run.t, 1000, 10, rate_y, 0.5)
         upper, printed = (np.sqrt(1 + 4 * drive / constant) for constant in (10 * start, squares**2 / 10))
         lines = {"chi": chi, "upper": upper, "printed": printed}
-        first, second = two_times(1000, 10, rate_y)
-        numbers = {"rate_y": rate_y, "t0'": first, "t0": second, "t": rounded(run.t)}
+        times = {"t0'": forms.t0_prime(1000, 10, rate_y), "t0": forms.t0(1000, 10, rate_y)}
+        numbers = {"rate_y": rate_y, **times, "t": rounded(run.t)}
         curves.append(numbers | {name: rounded(line) for name, line in lines.items()})
     facts = {"largest_chi": max(max(curve["chi"]) for curve in curves), "axis": axis_of_figure_three(), "squares": squares}
     return {"curves": curves, **facts}
@@ -110,7 +100,7 @@ def _maps(first: ClassAttention) -> dict[str, Any]:
 def syn_small(progress: Progress, seeds: int = SEEDS) -> Numbers:
     """Figure 4: SGD on Syn-Small at two rates of the decoder: attention of seed 0, and numbers of all seeds."""
     panels = []
-    for rate_y, runs in _seeds(progress, "figure-4", "rate_y", (1.0, 10.0), seeds).items():
+    for rate_y, runs in _seeds(progress, "published-small", "rate_y", (1.0, 10.0), seeds).items():
         entropies = [curves.mean(curves.entropy) for curves in runs]
         ends = [values[99] for values in entropies]
         tops = [np.argmax(curves.attention[-1, n]) - 10 * (n + 1) for curves in runs for n in range(2)]
@@ -142,7 +132,7 @@ def _seeds(progress: Progress, preset: str, name: str, values: tuple[Any, ...], 
 def adam(progress: Progress, seeds: int = SEEDS) -> Numbers:
     """Figure 5: Adam at three rates: attention of class 1 of seed 0; which distinct token leads at the end, mean over seeds."""
     panels = []
-    for lr, runs in _seeds(progress, "figure-5", "lr", (0.1, 0.5, 1.0), seeds).items():
+    for lr, runs in _seeds(progress, "published-adam-half", "lr", (0.1, 0.5, 1.0), seeds).items():
         shares = []
         for curves in runs:
             own = curves.c[-1, ~curves.supports.common].reshape(2, -1)
@@ -199,7 +189,7 @@ def discrete(progress: Progress) -> Numbers:
     for outputs, until, rates in DISCRETE:
         curves = []
         for rate in rates:
-            long = max(until, math.ceil(2 * two_times(outputs, 1, rate)[1]))
+            long = max(until, math.ceil(2 * forms.t0(outputs, 1, rate)))
             steps = forms.discrete_gap(long, outputs, rate)
             gap = (steps - forms.logit_gap(np.arange(long + 1.0), outputs, 1, rate) / outputs) / (2 * rate / outputs)
             flow = forms.logit_gap(np.linspace(0, until, 281), outputs, 1, rate) / outputs
@@ -215,7 +205,7 @@ def common_growth(progress: Progress) -> Numbers:
     for nu, outputs, until in ((10.0, 100, 5.0), (1.0, 10_000, 50.0)):
         t, curves = np.linspace(0, until, 201), []
         for rate_z in (0.5, 1.0, 2.0, 4.0, 8.0):
-            _, second = two_times(outputs, 1, nu * rate_z)
+            second = forms.t0(outputs, 1, nu * rate_z)
             lines = (forms.growth(printed_drive(at, outputs, 1, nu * rate_z, rate_z), 1.0) for at in (t, second))
             line, height = map(rounded, lines)
             exact = float(forms.growth(forms.driving(second, outputs, 1, nu * rate_z, rate_z), 1.0))

@@ -5,24 +5,22 @@ which arguments are given.
 """
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.special import lambertw
 from scipy.stats import binom
 
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.loss import PairwisePopulation
-from stagescope.papers.scan_snap.model import PairwiseAttention, attention
-from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
+from stagescope.papers.scan_snap.model import PairwiseAttention, attention, features
+from stagescope.papers.scan_snap.observables import law_of
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import key
 from stagescope.runs.run import Run
 
-from .figures import DISCRETE, RUN, printed_drive, turning_points, two_times
+from .figures import DISCRETE, RUN, printed_drive
 
 DELTA = 0.05
 """Probability that the concentration bounds of lemmas 10, 12 and 18 leave out."""
@@ -38,39 +36,10 @@ def modified() -> Run:
     return run_of("single-common-pinv")
 
 
-@dataclass(frozen=True)
-class Pull:
-    """At a frame: features f (K, keys), g_n = Y (e_n - alpha_n) as rows, and its coefficients b (K, K): g_n = sum_m b_mn f_m.
-
-    In the paper's words b_nn = gamma iota_n and b_mn = -gamma beta_nm. `xi` is xi_n = -sum_{m != n} b_mn f_n.f_m.
-    """
-
-    f: np.ndarray
-    g: np.ndarray
-    b: np.ndarray
-    xi: np.ndarray
-    query: np.ndarray
-    common: np.ndarray
-
-
-def pull(run: Run, frame: int) -> Pull:
-    law, params = law_of(run), run.at(frame)
-    table, query = law.process.table(law.model.keys), law.rows["query"]
-    c = attention(params["Z"][query], table)
-    f = c / np.linalg.norm(c, axis=1, keepdims=True)
-    logits = f @ params["Y"] + np.log(law.model.multiplicity)
-    alpha = np.exp(logits - logits.max(axis=1, keepdims=True))
-    alpha /= alpha.sum(axis=1, keepdims=True)
-    g = params["Y"][:, law.rows["target"]].T - alpha @ params["Y"].T
-    overlap = f @ f.T
-    b = np.linalg.solve(overlap, f @ g.T)
-    xi = -(np.sum(b * overlap, axis=0) - np.diag(b))
-    return Pull(f, g, b, xi, query, (table > 0).sum(axis=0) > 1)
-
-
-def velocity(at: Pull, g: np.ndarray) -> np.ndarray:
-    """What lemma 1 gives for each class, with eta_Z = 1 and prior 1/K: f o (g - f (f.g)) / K."""
-    return at.f * (g - at.f * np.sum(at.f * g, axis=1, keepdims=True)) / len(at.f)
+def features_at(run: Run, frame: int) -> np.ndarray:
+    """f_n at a frame (K, keys)."""
+    law = law_of(run)
+    return features(run.at(frame)["Z"][law.rows["query"]], law.process.table(law.model.keys))
 
 
 def near(run: Run, when: float) -> int:
@@ -114,7 +83,7 @@ def lemma_3() -> float:
     """Largest entry of F^T (f_n - F E' e_n) - e_n, over the frames of a flow."""
     worst = 0.0
     for frame in range(0, modified().frames, 40):
-        f = pull(modified(), frame).f
+        f = features_at(modified(), frame)
         overlap = f @ f.T
         shift = np.eye(len(f)) - np.linalg.inv(overlap)  # E'
         worst = max(worst, float(np.abs(f @ (f.T - f.T @ shift) - np.eye(len(f))).max()))
@@ -125,31 +94,18 @@ def lemma_3_change() -> float:
     """How far the common token falls by t0' under the gradient, over the same under the modified decoder."""
     falls = []
     for run in (modified(), run_of("single-common-pinv", decoder="gradient")):
-        at = pull(run, 0)
-        scores = run.params["Z"][near(run, two_times(1000, 5, 100.0)[0])]
-        falls.append(float(scores[:, at.common].mean()))
+        common = (law_of(run).process.table(law_of(run).model.keys) > 0).sum(axis=0) > 1
+        scores = run.params["Z"][near(run, forms.t0_prime(1000, 5, 100.0))]
+        falls.append(float(scores[:, common].mean()))
     return falls[1] / falls[0]
 
 
-# Theorem 1 and theorem 2: the pull on the scores.
-
-
-def theorem_1() -> float:
-    """At t0', how much of g is outside of the span of f, in which iota_n and beta_nm are its coefficients."""
-    at = pull(modified(), near(modified(), two_times(1000, 5, 100.0)[0]))
-    return float(np.linalg.norm(at.g - at.b.T @ at.f) / np.linalg.norm(at.g))
-
-
-def theorem_1_a() -> float:
-    """The share of frames and classes where xi > 0, under both decoders and on Syn-Small."""
-    runs = (modified(), run_of("single-common-pinv", decoder="gradient"), run_of("syn-small-flow"))
-    signs = [pull(run, frame).xi > 0 for run in runs for frame in range(1, run.frames, 7)]
-    return float(np.mean(np.concatenate(signs)))
+# Theorem 1b: the second stage of gamma.
 
 
 def gamma_late(times: float = 1.0, outputs: int = 1000, printed: bool = True) -> float:
     """gamma at so many times t0, K = 1, over its second law K ln(eta_Y t/K)/(eta_Y t), or over that with M in the logarithm."""
-    when = times * two_times(outputs, 1, 1.0)[1]
+    when = times * forms.t0(outputs, 1, 1.0)
     law = math.log(when if printed else outputs * when) / when
     return float(forms.gamma(when, outputs, 1, 1.0)) / law
 
@@ -157,81 +113,6 @@ def gamma_late(times: float = 1.0, outputs: int = 1000, printed: bool = True) ->
 def gamma_late_over_outputs(printed: bool) -> float:
     """The same at t0, M = 10^12 over M = 10^3."""
     return gamma_late(1.0, 10**12, printed) / gamma_late(1.0, 1000, printed)
-
-
-def gamma_early() -> float:
-    """The largest gamma over its first law eta_Y t/K, for t <= t0', K = 1, M = 1000."""
-    t = np.linspace(0.01, 1, 200) * two_times(1000, 1, 1.0)[0]
-    return float(np.max(forms.gamma(t, 1000, 1, 1.0) / t))
-
-
-def rates(rare: bool) -> float:
-    """At t0', the worst difference of dz/dt from the law of theorem 2, over the largest |dz/dt| of such tokens."""
-    at = pull(modified(), near(modified(), two_times(1000, 5, 100.0)[0]))
-    moves, used = velocity(at, at.g), at.f > 0
-    law = np.where(at.common, -(1 - at.f**2), at.f**2) * at.xi[:, None] / len(at.f)
-    which = used & (~at.common if rare else at.common)
-    return float(np.abs(moves - law)[which].max() / np.abs(moves[which]).max())
-
-
-def corollary_2() -> float:
-    """One query for ten symmetric classes, three common tokens: the largest change of a common score over the largest change."""
-    run = run_of("single-common-pinv", num_last=1, num_next_per_last=10, num_common=3, umin=1.0, umax=1.0)
-    z = run.params["Z"][1:, 0] - run.params["Z"][0, 0]
-    return float(z[:, pull(run, 0).common].max() / np.abs(z).max())
-
-
-def corollary_2_rate() -> float:
-    """At t0', the worst difference of the same scores' dz/dt from -gamma beta (K-1) f_l^2 (1 - f.f'), over the largest."""
-    run = run_of("single-common-pinv", num_last=1, num_next_per_last=10, num_common=3, umin=1.0, umax=1.0)
-    at = pull(run, near(run, two_times(1000, 10, 100.0)[0]))
-    overlap = float((at.f @ at.f.T)[0, 1])
-    pulls = np.sum(at.b, axis=0) - np.diag(at.b)  # -gamma sum beta
-    law = (at.f**2 * (1 - overlap) * pulls[:, None] / len(at.f)).sum(axis=0)[at.common]
-    moves = velocity(at, at.g).sum(axis=0)[at.common]
-    return float(np.abs(moves - law).max() / np.abs(moves).max())
-
-
-# Theorem 3: winners.
-
-
-def monotone() -> float:
-    """The share of steps between frames in which z and f of the dominant token do not fall by more than rounding."""
-    run = modified()
-    curves = class_attention(run)
-    f = curves.c / np.sqrt(curves.supports.sums(curves.c**2))[:, curves.supports.of]
-    rises = [np.diff(values[:, curves.winners], axis=0) for values in (curves.z, f)]
-    return float(np.mean([rise > -1e-12 for rise in rises]))
-
-
-def _flow(process: SequenceClasses, scores: np.ndarray, until: float, rate_y: float = 1.0) -> ClassAttention:
-    """The flow from Y = 0 and these scores in every row of Z."""
-    model = PairwiseAttention.merged(process)
-    params = model.init()
-    params["Z"] += scores
-    law = PairwisePopulation(model=model, process=process)
-    return class_attention(evolve(law, params, GradientFlow(rates={"Y": rate_y}), until=until, progress=False))
-
-
-def prior() -> float:
-    """Ten equally frequent distinct tokens: the share of classes in which the one with the largest score at the start wins."""
-    process, shares = SequenceClasses.synthetic(5, 1, 1, 10, umin=1.0, umax=1.0), []
-    for seed in range(5):
-        curves = _flow(process, 0.1 * key(seed, "prior").normal(size=len(process.keys)), 300.0, 10.0)
-        ahead = curves.supports.argtops(np.where(curves.supports.common, -np.inf, curves.z[0]))
-        shares.append(curves.winners == ahead)
-    return float(np.mean(shares))
-
-
-def bias() -> float:
-    """Largest difference in c at the end of two flows: scores that start at b on P, and from zero on P e^b."""
-    process = SequenceClasses.synthetic(3, 1, 3, 4, vocab=60)
-    b, items = key(0, "bias").normal(size=len(process.keys)), []
-    for item in process.classes:
-        weights = np.array(item.probabilities) * np.exp(b[np.searchsorted(process.keys, item.tokens)])
-        items.append(item.model_copy(update={"probabilities": tuple((weights / weights.sum()).tolist())}))
-    other = process.model_copy(update={"classes": tuple(items)})
-    return float(np.abs(_flow(process, b, 50.0).c[-1] - _flow(other, 0 * b, 50.0).c[-1]).max())
 
 
 # Theorem 4 and its lemmas: closed forms.
@@ -248,8 +129,7 @@ def late_law(times: float = 1.0) -> float:
 
 
 def _law(nu: float, outputs: int, times: float, early: bool) -> float:
-    first, second = two_times(outputs, 1, nu)
-    when = times * (first if early else second)
+    when = times * (forms.t0_prime if early else forms.t0)(outputs, 1, nu)
     small = ((outputs - 1) / outputs) ** 2
     law = 2 * small * nu * when**2 if early else 2 * small / nu * math.log(outputs * nu * when) ** 2
     exact = forms.growth(printed_drive(when, outputs, 1, nu, 1.0), 1.0)
@@ -264,24 +144,24 @@ def scaling() -> float:
 
 def asymptote() -> float:
     """B over 1/2 lnln(M eta_Y t/K) + 1/4 ln(2K (M-1)^2/(M^2 nu)), at 10^4 t0 with M = 10^4, nu = 1."""
-    when = 1e4 * two_times(10_000, 1, 1.0)[1]
+    when = 1e4 * forms.t0(10_000, 1, 1.0)
     law = math.log(math.log(1e4 * when)) / 2 + math.log(2 * (1 - 1e-4) ** 2) / 4
     return float(forms.growth(printed_drive(when, 10_000, 1, 1.0, 1.0), 1.0)) / law
 
 
 def omega_0() -> float:
-    return turning_points(100)[0]
+    """omega_0 at M = 100: the smaller root of e^x = (M-1) x is x = M^(omega_0 - 1) = -W(-1/(M-1))."""
+    return 1 + math.log(float(-lambertw(-1 / 99, 0).real)) / math.log(100)
 
 
 def omega_1() -> float:
     """omega_1 ln M / lnln M at M = 100, the largest of 10^2 to 10^12."""
-    return max(turning_points(10**k)[1] * math.log(10**k) / math.log(math.log(10**k)) for k in range(2, 13))
+    return max(forms.omega_1(10**k) * math.log(10**k) / math.log(math.log(10**k)) for k in range(2, 13))
 
 
 def logit_laws(early: bool) -> float:
     """h by its law of lemma 9 over h, K = 1, M = 1000: eta_Y t/(MK) at t0'/2, or ln(M eta_Y t/K)/M at t0."""
-    first, second = two_times(1000, 1, 1.0)
-    when = first / 2 if early else second
+    when = forms.t0_prime(1000, 1, 1.0) / 2 if early else forms.t0(1000, 1, 1.0)
     return (when if early else math.log(1000 * when)) / float(forms.logit_gap(when, 1000, 1, 1.0))
 
 
@@ -298,7 +178,7 @@ def lemma_5() -> float:
 def remark_1(outputs: int = 1000) -> float:
     """Own-minus-other logit under the true decoder with all overlaps .5, over that with half of the rate, at t0', K = 10."""
     classes, overlap = min(10, outputs), 0.5
-    when, steps = two_times(outputs, classes, 1.0)[0], 4000
+    when, steps = forms.t0_prime(outputs, classes, 1.0), 4000
     w, wrong = np.zeros((classes, outputs)), np.eye(classes, outputs)
     for _ in range(steps):
         alpha = np.exp(w - w.max(axis=1, keepdims=True))
@@ -314,7 +194,7 @@ def remark_1_full() -> float:
 
 
 def _steps_and_flow(rate_y: float, outputs: int, times: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    count = math.ceil(times * two_times(outputs, 1, rate_y)[1])
+    count = math.ceil(times * forms.t0(outputs, 1, rate_y))
     t = np.arange(count + 1.0)
     return t, forms.discrete_gap(count, outputs, rate_y), forms.logit_gap(t, outputs, 1, rate_y) / outputs
 
@@ -360,13 +240,6 @@ def remark_2_slope() -> float:
     return (late - early) / math.log(1e2)
 
 
-def corollary_1() -> float:
-    """The slope of the logarithm of the loss over that of time, from 10 to 100 t0, M = 1000."""
-    second = two_times(1000, 1, 1.0)[1]
-    loss = [math.log1p(999 * math.exp(-float(forms.logit_gap(times * second, 1000, 1, 1.0)))) for times in (10, 100)]
-    return math.log10(loss[1] / loss[0])
-
-
 # Sampling: exact laws of counts, or 4000 draws.
 
 
@@ -378,7 +251,7 @@ def lemma_10() -> float:
 
 def _around(times: float) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Counts within Delta of N/K, M h at them, Delta and N/K = t0 times this number; M = 1000, K = 10, eta_Y = 1."""
-    mean = times * two_times(1000, 1, 1.0)[1]
+    mean = times * forms.t0(1000, 1, 1.0)
     delta = math.sqrt(10 * mean * math.log(1 / DELTA))
     counts = np.linspace(max(mean - delta, 0.0), mean + delta, 401)
     return counts, np.asarray(forms.logit_gap(counts, 1000, 1, 1.0)), delta, mean
@@ -415,7 +288,7 @@ def lemmas_13_to_17() -> float:
     worst = 0.0
     for run in (modified(), run_of("syn-small-flow"), run_of("single-common-pinv", decoder="gradient")):
         for frame in (0, run.frames // 2, run.frames - 1):
-            f = pull(run, frame).f
+            f = features_at(run, frame)
             overlap = f @ f.T
             e, inverse = overlap - np.eye(len(f)), np.eye(len(f)) - np.linalg.inv(overlap)
             values, others = np.linalg.eigvalsh(e), np.linalg.eigvalsh(inverse)
@@ -443,7 +316,7 @@ def lemma_18() -> float:
 
 def assumption_2(largest: bool) -> float:
     """The largest or smallest |eigenvalue| of E = F^T F - I at the start of Syn-Small."""
-    f = pull(run_of("syn-small-flow"), 0).f
+    f = features_at(run_of("syn-small-flow"), 0)
     values = np.abs(np.linalg.eigvalsh(f @ f.T - np.eye(len(f))))
     return float(values.max() if largest else values.min())
 

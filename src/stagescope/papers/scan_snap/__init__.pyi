@@ -1,4 +1,5 @@
 from .claims import CLAIMS as CLAIMS
+from .claims import RESIDUAL_CLAIMS as RESIDUAL_CLAIMS
 from .reading import ScanSnapReading as ScanSnapReading
 from .setup import figure_six_options as figure_six_options
 from .setup import final_numbers as final_numbers

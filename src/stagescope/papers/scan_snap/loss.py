@@ -144,6 +144,52 @@ class PairwisePinv(LimitPairing, Field):
         return self.kernel.flat(layout, rates)
 
 
+class PairwiseResidual(Pairing, ByKernel):
+    """The population loss with a residual connection: the decoder reads f = (f_n + e_query) / sqrt(2) [SnS:residual].
+
+    Of u = LN(LN(u~) + u_xT), where LN divides by the length, LN(u~) is f_n and u_xT is the query's own direction, which no
+    context of its class has: so their sum has the length sqrt(2). The model has the queries among its keys: their rows of Y
+    are read through the residual connection, and no attention falls on them.
+
+    Args:
+        model: the attention, with the queries of the process among its keys.
+        process: the classes.
+
+    Examples:
+        >>> pairwise = PairwiseResidual.widened(ss.PairwiseAttention.merged(classes))
+        >>> PairwiseResidual(model=pairwise, process=classes).value(pairwise.init()) == np.log(classes.vocab)
+        True
+    """
+
+    @model_validator(mode="after")
+    def _reads_queries(self) -> "PairwiseResidual":
+        if missing := set(self.model.queries) - set(self.model.keys):
+            raise ValueError(f"the residual connection reads query {min(missing)}, which is not among the keys of the model")
+        return self
+
+    @cached_property
+    def kernel(self) -> None:
+        """None: the definition itself is computed."""
+
+    @classmethod
+    def widened(cls, model: PairwiseAttention) -> PairwiseAttention:
+        """The model with its queries among the keys."""
+        return model.model_copy(update={"keys": tuple(sorted({*model.keys, *model.queries}))})
+
+    @property
+    def data(self) -> Any:
+        return {**self.arrays, "own": np.array([self.model.keys.index(item.query) for item in self.process.classes])}
+
+    def loss(self, params: Any, data: Any) -> Any:
+        from stagescope.autodiff import jax, jnp
+
+        f = features(params["Z"][data["query"]], data["table"], jnp)
+        f = (f + jax.nn.one_hot(data["own"], f.shape[1])) / jnp.sqrt(2.0)
+        logits = f @ params["Y"]
+        own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
+        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
+
+
 def forward(params: Any, data: Any) -> Any:
     """Features f_n (K, keys) and logits (K, columns) of all classes, as JAX expressions."""
     from stagescope.autodiff import jnp

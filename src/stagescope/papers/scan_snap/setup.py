@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwisePopulation, PairwiseSampled
+from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwisePopulation, PairwiseResidual, PairwiseSampled
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import Supports, law_of
 from stagescope.papers.scan_snap.process import SequenceClasses, read_classes
 from stagescope.papers.scan_snap.study import GENERATOR, MEDIUM_CELLS, MEDIUM_LAST, SEEDS, ScanSnapOptions, check_use
 from stagescope.papers.setup import make_dynamics, make_record
 from stagescope.papers.study import Setup, final_loss
+from stagescope.params import key
 from stagescope.runs.run import Run
 from stagescope.spec import digest
 
@@ -27,9 +28,14 @@ def study_setup(options: ScanSnapOptions, seed: int) -> Setup:
         process = SequenceClasses.synthetic(**{name: getattr(options, name) for name in (*GENERATOR, "vocab")})
     every_column = options.columns == "all" or options.length is not None
     model = PairwiseAttention.every_output(process) if every_column else PairwiseAttention.merged(process)
+    if options.residual:
+        model = PairwiseResidual.widened(model)
+    params = model.init(seed, options.init_scale)
+    if options.start_scores:
+        params["Z"] = options.start_scores * key(seed, "start scores").normal(size=params["Z"].shape)
     return Setup(
         what=_law(options, model, process, seed),
-        params=model.init(seed, options.init_scale),
+        params=params,
         dynamics=make_dynamics(options, rates={"Y": options.rate_y, "Z": options.rate_z}),
         until=options.until if options.optimizer == "flow" else None,
         record=make_record(options),
@@ -38,6 +44,10 @@ def study_setup(options: ScanSnapOptions, seed: int) -> Setup:
 
 
 def _law(options: ScanSnapOptions, model: Any, process: SequenceClasses, seed: int) -> Any:
+    if options.residual:
+        if options.length is not None or options.decoder == "pinv":
+            raise InputError("the residual connection is a gradient in the long-sequence limit: leave out --length and --decoder")
+        return PairwiseResidual(model=model, process=process)
     if options.length is None:
         law = PairwisePinv if options.decoder == "pinv" else PairwisePopulation
         return law(model=model, process=process)
