@@ -168,6 +168,31 @@ def _absent(seed: int) -> Run:
     return replace(_evolved(law, rate_y, until, seed), params=without.params, series=without.series, memo={})
 
 
+def _heads_options(random: Random) -> dict[str, Any]:
+    """Two to four heads on the generator's classes, started apart, to 10 to 100 t0'."""
+    made: dict[str, Any] = {"num_last": int(random.integers(2, 5)), "num_unique": int(random.integers(5, 11))}
+    made |= {"num_common": int(random.integers(1, 6)), "umin": float(random.uniform(0.2, 1)), "heads": int(random.integers(2, 5))}
+    made |= {
+        "start_scores": _between(random, 0.1, 0.7),
+        "rate_y": _between(random, 0.5, 5),
+        "vocab": int(_between(random, 60, 600)),
+    }
+    made["vocab"] = max(made["vocab"], 6 + made["num_last"] * 12)
+    return {**made, "until": _between(random, 10, 100) * t0_prime(made["vocab"], made["num_last"], made["rate_y"]), "frames": 100}
+
+
+def _heads(seed: int) -> Run:
+    return _run(**_heads_options(key(seed, "inputs", "heads")), seed=seed)
+
+
+def _exchanged(seed: int) -> Run:
+    """In the course of the run every head takes over the scores of the next one."""
+    options = {**_heads_options(key(seed, "null", "exchanged")), "start_scores": 0.5}
+    run = _run(**options, seed=seed)
+    z, gone = run.params["Z"], (run.t / run.t[-1])[:, None, None]
+    return _with(run, (1 - gone) * z + gone * np.roll(z, options["num_last"], axis=1))
+
+
 def _single_class(seed: int) -> Run:
     """Figure 8: gradient steps of one class with attention at rest."""
     random = key(seed, "inputs", "single class")
@@ -435,6 +460,7 @@ RESHUFFLED = Inputs("reshuffled growth", "growth of equally frequent tokens give
 HALVED_START = Inputs("halved start", "the first frame shows half of the scores at which the run started", _halved_start)
 ABSENT = Inputs("absent connection", "the spec says residual, and the parameters moved without", _absent)
 STRETCHED_STEPS = Inputs("stretched steps", "three times the time that the steps have gone", _stretched_steps)
+EXCHANGED = Inputs("exchanged heads", "every head takes over the scores of the next one", _exchanged)
 INPUTS: dict[str, tuple[Inputs, ...]] = {
     "scan-snap": (
         Inputs("gradient flows", "generator, 2 to 8 classes, ratios .5 to 100, to 10 to 10^5 t0", partial(_flows, "gradient")),
@@ -449,6 +475,7 @@ INPUTS: dict[str, tuple[Inputs, ...]] = {
         Inputs(
             "residual", "two queries, two classes each, tokens common in one query, across and in all", _residual, "SnS:residual"
         ),
+        Inputs("heads", "two to four heads that start apart, ratios .5 to 5", _heads, "SnS:heads"),
         Inputs("single class", "figure 8: gradient steps of one class, attention at rest", _single_class, "SnS:lemma-7"),
     )
 }
@@ -462,6 +489,7 @@ NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
         "SnS:prior": (RESHUFFLED,),
         "SnS:bias": (HALVED_START,),
         "SnS:residual": (ABSENT,),
+        "SnS:heads": (EXCHANGED,),
         "SnS:lemma-6": (STRETCHED,),
         "SnS:gamma": (STRETCHED,),
         "SnS:corollary-1": (BENT,),

@@ -126,6 +126,29 @@ def test_a_residual_connection_makes_tokens_local():
     assert [(row.tag, row.verdict) for row in rows] == [("SnS:residual", "confirmed")]
 
 
+def test_heads_that_start_equal_stay_equal_and_make_one_fast_head():
+    """Two equal heads are one head with Y = Y_1 + Y_2, at twice eta_Y; each score feels half of Y, so at half eta_Z."""
+    made = {"num_unique": 4, "num_common": 2, "until": 30.0}
+    two, one = ss.run_study("scan-snap", heads=2, **made), ss.run_study("scan-snap", rate_y=2.0, rate_z=0.5, **made)
+    z, y = two.params["Z"][-1].reshape(2, 2, -1), two.params["Y"][-1].reshape(2, *one.params["Y"].shape[1:])
+    np.testing.assert_array_equal(z[0], z[1])
+    np.testing.assert_allclose(z[0], one.params["Z"][-1], atol=1e-7)
+    np.testing.assert_allclose(y.sum(axis=0), one.params["Y"][-1], atol=1e-7)
+    assert verdicts(heads=2, **made)["SnS:heads"].verdict == "not applicable"
+
+
+def test_heads_that_start_further_apart_share_fewer_leading_tokens():
+    made = {"heads": 3, "until": 100.0, "frames": 30}
+    shared = []
+    for spread in (0.01, 0.5):
+        run = ss.run_study("scan-snap", start_scores=spread, **made)
+        row = {row.tag: row for row in ss.check(run)}["SnS:heads"]
+        assert row.verdict == "confirmed"
+        shared.append(ss.study("scan-snap").numbers(run)["overlap"])
+    assert shared[0] > 0.9
+    assert shared[1] < 0.8
+
+
 def test_every_claim_has_nulls():
     assert {claim.tag for claim in STUDY.claims()} == set(NULLS)
 
@@ -245,6 +268,7 @@ def test_claims_are_not_confirmed_on_their_nulls(seed):
         (nulls.RESHUFFLED, {"prior"}),
         (nulls.HALVED_START, {"bias"}),
         (nulls.ABSENT, {"residual"}),
+        (nulls.EXCHANGED, {"heads"}),
         (nulls.STRETCHED_STEPS, {"lemma-7"}),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stagescope.errors import InputError
 from stagescope.fields.field import Objective
 from stagescope.papers.forms import population_loss
-from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation, PairwiseResidual
+from stagescope.papers.scan_snap.loss import PairwiseHeads, PairwisePinv, PairwisePopulation, PairwiseResidual
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout
@@ -220,3 +220,29 @@ def test_the_residual_connection_needs_the_queries_among_the_keys():
     process = SequenceClasses.synthetic(2, 1, 3, 2)
     with pytest.raises(InputError, match="not among the keys"):
         PairwiseResidual(model=PairwiseAttention.merged(process), process=process)
+
+
+@settings(max_examples=5)
+@given(sequence_classes(), SEEDS, st.integers(1, 3))
+def test_gradient_of_several_heads_equals_a_torch_module(process, seed, heads):
+    """Every head has its own scores and its own decoder of u_h = X^T b_h / |X^T b_h|; logits add up."""
+    torch = pytest.importorskip("torch")
+    law = PairwiseHeads(model=PairwiseAttention.every_output(process), process=process, heads=heads)
+    random = np.random.default_rng(seed)
+    params = {name: random.normal(size=shape) for name, shape in law.shapes.items()}
+    grad, (rows, outputs) = law.grad(params), law.model.shapes["Y"]
+    queries, keys = law.model.queries, law.model.keys
+    y = torch.tensor(params["Y"].reshape(heads, rows, outputs), requires_grad=True)
+    z = torch.tensor(params["Z"].reshape(heads, len(queries), rows), requires_grad=True)
+    total = torch.zeros((), dtype=torch.float64)
+    for weight, item in zip(process.weights, process.classes, strict=True):
+        places, logits = [keys.index(token) for token in item.tokens], torch.zeros(outputs, dtype=torch.float64)
+        for h in range(heads):
+            scores = z[h, queries.index(item.query)][places]
+            b = torch.softmax(torch.log(torch.tensor(item.probabilities, dtype=torch.float64)) + scores, 0)
+            logits = logits + (b / b.norm()) @ y[h, places]
+        total = total - weight * torch.log_softmax(logits, 0)[item.target]
+    total.backward()
+    assert law.value(params) == pytest.approx(float(total.detach()), abs=1e-12)
+    np.testing.assert_allclose(grad["Y"], y.grad.reshape(-1, outputs).numpy(), atol=1e-10, rtol=0)
+    np.testing.assert_allclose(grad["Z"], z.grad.reshape(-1, rows).numpy(), atol=1e-10, rtol=0)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FLOW = (
     *("optimizer", "steps", "lr", "momentum", "length", "batch", "record", "frames", "columns", "method", "rtol"),
-    *("init_scale", "start_scores", "residual"),
+    *("init_scale", "start_scores", "residual", "heads"),
 )
 """Options at their defaults make the flow from zero."""
 _RAMP: dict[str, Any] = {"umin": 0.1, "umax": 1.0}

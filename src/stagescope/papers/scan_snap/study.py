@@ -54,6 +54,8 @@ class ScanSnapOptions(Options):
     start_scores: motion.InitScale = Field(0.0, description="standard deviation of normal initial scores Z; Y starts at zero")
     residual: bool = False
     """add the query token to what the decoder reads: f = (f, e_query) / sqrt(2)"""
+    heads: int = Field(1, ge=1)
+    """heads, each with its own Y and Z; they stay equal unless --start-scores differ"""
     optimizer: motion.Optimizer = "flow"
     until: motion.Until = 1000.0
     steps: motion.Steps = 100
@@ -153,6 +155,7 @@ PLAY = Playable(
         "init_scale": 0.0,
         "start_scores": 0.0,
         "residual": False,
+        "heads": 1,
         "optimizer": "flow",
         "length": None,
     },
@@ -181,6 +184,11 @@ STUDY = Study(
             claims=lambda: parts.RESIDUAL_CLAIMS,
             views=lambda reading: parts.pairwise_views(reading),
             explain=lambda reading: parts.explain_run(reading),
+        ),
+        Kind(
+            fields=(f"{_HERE}.loss:PairwiseHeads",),
+            read=lambda run: parts.HeadsReading(run),
+            claims=lambda: parts.HEADS_CLAIMS,
         ),
     ),
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
