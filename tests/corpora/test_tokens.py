@@ -22,6 +22,19 @@ def test_lower_words_of_hard_cases(text):
     assert SPLIT["lower"](text) == PATTERN.findall(text.lower())
 
 
+BASIC = [("'", " '  "), ('"', ""), (r"\.", " . "), ("<br />", " "), (",", " , "), (r"\(", " ( "), (r"\)", " ) ")]
+BASIC += [("!", " ! "), (r"\?", " ? "), (";", " "), (":", " ")]
+
+
+@given(st.text(alphabet="aB'\".<br />,()!?;: \n\u0130"))
+def test_basic_words_are_those_of_the_published_rules(text):
+    """The rules of torchtext's basic_english, applied one after the other."""
+    expected = text.lower()
+    for pattern, replacement in BASIC:
+        expected = re.sub(pattern, replacement, expected)
+    assert SPLIT["basic"](text) == expected.split()
+
+
 @given(st.text())
 def test_words_have_one_end_for_each_line(text):
     expected = [word for line in text.split("\n") for word in (*line.split(), "<eos>")][:-1]

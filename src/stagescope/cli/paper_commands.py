@@ -212,7 +212,7 @@ class Corpus(Command):
     """A text before anything is trained on it: counts, vocabulary, importance of lags, and what papers predict for it."""
 
     corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")] = CORPUS
-    tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
+    tokens: Literal["word", "lower", "basic", "char", "bpe"] | None = TOKENS
     layout: Layout | None = LAYOUT
     vocab: int = Field(200, description=VOCAB)
     window: int = 256

@@ -336,7 +336,13 @@ def _show_pairs(first: str, second: str, texts: dict[str, str], style: str = "")
     show(table)
 
 
-TOKENS = {"word": "words", "lower": "lower-case words", "char": "characters", "bpe": "pieces of words (BPE)"}
+TOKENS = {
+    "word": "words",
+    "lower": "lower-case words",
+    "basic": "words of basic_english",
+    "char": "characters",
+    "bpe": "pieces of words (BPE)",
+}
 LAYOUTS = {
     "text": "one document",
     "lines": "a document in each line",

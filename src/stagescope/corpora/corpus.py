@@ -47,7 +47,7 @@ class TextCorpus(Chain):
         source: a known name or a path.
         sha256: of every byte.
         layout: how documents are separated.
-        tokens: "word", "lower", "char" or "bpe".
+        tokens: "word", "lower", "basic", "char" or "bpe".
         size: number of types; rarer ones are one type.
         valid: the share that is held out.
         split_seed: of the choice of what is held out.
@@ -191,7 +191,7 @@ def read_corpus(
 
     Args:
         source: a known name or a path.
-        tokens: "word", "lower", "char" or "bpe".
+        tokens: "word", "lower", "basic", "char" or "bpe".
         vocab: number of types; rarer ones are one type.
         layout: how documents are separated.
         valid: the share that is held out.

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 CORPUS: Any = Field("topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text")
 TOKENS: Any = Field(
-    None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
+    None,
+    description="words, lower-case words, basic_english, characters or BPE; default: as usual for the corpus, else lower-case",
 )
 LAYOUT: Any = Field(
     None,
@@ -29,7 +30,7 @@ class TextOptions(Options):
     """A corpus and its tokens."""
 
     corpus: str = CORPUS
-    tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
+    tokens: Literal["word", "lower", "basic", "char", "bpe"] | None = TOKENS
     layout: Layout | None = LAYOUT
     vocab: int = Field(100, ge=2, description=VOCAB)
     shuffle: int | None = Field(None, ge=0, description=SHUFFLE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stagescope.corpora.files import SEPARATOR
 
-Tokens = Literal["word", "lower", "char", "bpe"]
+Tokens = Literal["word", "lower", "basic", "char", "bpe"]
 _MARKS = '.,!?"'
 _KEPT_BYTES = bytes(code if chr(code) in f"abcdefghijklmnopqrstuvwxyz'{_MARKS}" else 32 for code in range(256))
 
@@ -30,9 +30,18 @@ def _lower_words(text: str) -> list[str]:
     return letters.split()
 
 
+def _basic_words(text: str) -> list[str]:
+    """The words of torchtext's tokeniser `basic_english`: lower case, .,()!?' are words, ;: are blanks, " is left out."""
+    text = text.lower().replace('"', "").replace("<br />", " ").translate({ord(";"): " ", ord(":"): " "})
+    for mark in ".,()!?'":
+        text = text.replace(mark, f" {mark} ")
+    return text.split()
+
+
 SPLIT: dict[Tokens, Callable[[str], list[str]]] = {
     "word": _words,
     "lower": _lower_words,
+    "basic": _basic_words,
     "char": list,
     "bpe": re.compile(r" ?\w+| ?[^\w\s]+|\n+").findall,
 }

@@ -37,21 +37,21 @@ class Published:
 class Distance:
     """A published or reference number of some `quantity`, and the same made again: `at` says where, such as a step or a row.
 
-    `ours` is None where it did not come. `tolerance` is absolute, None where the number is only shown. `cause` says why it is
-    further away, where that is known.
+    `reference` is None where the paper shows no number, `ours` where it did not come. `tolerance` is absolute, None where the
+    number is only shown. `cause` says why it is further away, where that is known.
     """
 
     section: str
     quantity: str
     at: str
-    reference: float
+    reference: float | None
     ours: float | None
     tolerance: float | None
     cause: str = ""
 
     @property
     def distance(self) -> float:
-        return math.inf if self.ours is None else abs(self.ours - self.reference)
+        return math.inf if self.ours is None or self.reference is None else abs(self.ours - self.reference)
 
     @property
     def within(self) -> bool:
@@ -70,8 +70,28 @@ class Distance:
         """Place, reference, ours, distance, tolerance and verdict, as text."""
         far = "-" if math.isinf(self.distance) else f"{self.distance:.2g}"
         ours = "none" if self.ours is None else f"{self.ours:.4g}"
+        reference = "-" if self.reference is None else f"{self.reference:.4g}"
         limit = "-" if self.tolerance is None else f"{self.tolerance:.2g}"
-        return self.at, f"{self.reference:.4g}", ours, far, limit, self.verdict
+        return self.at, reference, ours, far, limit, self.verdict
+
+
+@dataclass(frozen=True)
+class Row(Distance):
+    """A row of a table "as published"; `change` says what is not as published, where that is known."""
+
+    change: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.ours is None or self.tolerance is None:
+            return "not decidable"
+        if self.distance > self.tolerance:
+            return "contradicted"
+        return "reproduced with a stated change" if self.change else "reproduced"
+
+    @property
+    def note(self) -> str:
+        return "; ".join(part for part in (self.cause, f"change: {self.change}" if self.change else "") if part)
 
 
 HEADINGS = ("quantity", "within", "where", "reference", "ours", "distance", "tolerance", "verdict")

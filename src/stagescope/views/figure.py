@@ -87,6 +87,7 @@ def subplots(*grid: int, **options: Any) -> Any:
 
 
 GREY = "#8a8a8a"
+WARNING = "#b00020"
 STYLE = {
     "figure.dpi": 110,
     "savefig.dpi": 200,
@@ -163,9 +164,14 @@ def store(figure: Figure, results: Numbers, out: Path) -> Path:
 
 
 def _marked_quick(drawing: "Drawing", note: str | None) -> "Drawing":
-    """A drawing that says below it what was left out to make it quickly."""
-    if note is not None:
-        drawing.supxlabel(note, fontsize=8, color="#b00020")
+    """A drawing that says below it, or above the legend there, what was left out to make it quickly."""
+    if note is None:
+        return drawing
+    if not drawing.legends:
+        drawing.supxlabel(note, fontsize=8, color=WARNING)
+    for legend in drawing.legends:
+        legend.set_title(note)
+        legend.get_title().set(fontsize=8, color=WARNING)
     return drawing
 
 
