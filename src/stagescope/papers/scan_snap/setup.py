@@ -64,8 +64,9 @@ def _law(options: ScanSnapOptions, model: Any, process: SequenceClasses, seed: i
         if options.length is not None or options.decoder == "pinv":
             what = "the residual connection is" if options.residual else "several heads are"
             raise InputError(f"{what} trained by the gradient in the long-sequence limit: leave out --length and --decoder")
-        made = {"model": model, "process": process}
-        return PairwiseResidual(**made) if options.residual else PairwiseHeads(**made, heads=options.heads)
+        if options.residual:
+            return PairwiseResidual(model=model, process=process)
+        return PairwiseHeads(model=model, process=process, heads=options.heads)
     if options.length is None:
         law = PairwisePinv if options.decoder == "pinv" else PairwisePopulation
         return law(model=model, process=process)
