@@ -197,7 +197,7 @@ class Flow:
         field = law.field() if isinstance(law, ss.Objective) else law
         flat = field.flat(self.layout, dict.fromkeys(self.layout.names, 1.0))
         assert isinstance(flat, Compiled)
-        self.out, self.held = np.empty(self.layout.size), flat.held[2:-3].copy()
+        self.out, self.held = np.empty(self.layout.size), flat.constants[2:-3].copy()
 
         @njit
         def rhs(y, t, out, held):

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 import stagescope as ss
 from stagescope.runs.recorder import Recorder
-from stagescope.watching.capture import Seen
+from stagescope.watching.capture import Attention
 from stagescope.watching.observer import AXES, SHOWN, HeadNumbers, Parameters
 from stagescope.watching.probe import Probe, make_probe
 from stagescope.watching.watch import frame_arrays
@@ -150,7 +150,7 @@ class ByHand:
         self.model.eval()
         with torch.no_grad():
             found, patterns = self.patterns()
-            frame = self.numbers.of([Seen(str(i), one) for i, one in enumerate(patterns)]) | self.parameters.numbers()
+            frame = self.numbers.of([Attention(str(i), one) for i, one in enumerate(patterns)]) | self.parameters.numbers()
             text = found[: self.count, :-1].reshape(-1, VOCABULARY)
             frame["loss"] = float(F.cross_entropy(text, self.ids[: self.count, 1:].reshape(-1)))
         self.model.train()

@@ -10,7 +10,7 @@ PRESETS = (
     "linear-icl/merged",
     "markov-icl/fast-lags",
     "markov-icl/ref",
-    "scan-snap/figure-4",
+    "scan-snap/published-small",
     "scan-snap/single-common-pinv",
     "scan-snap/syn-small-flow",
     "text-focus/topics",

@@ -256,19 +256,21 @@ def test_students_go_on_the_same_after_a_resume(tmp_path, stop_after, options):
     assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
 
 
-@pytest.mark.long
+TRANSFORMER = {"model": "transformer", "vocab": 50, "width": 6, "window": 6}
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        {"decay": 0.1},
-        {"optimizer": "adam"},
-        {"model": "transformer", "vocab": 50, "width": 6, "window": 6, "batch": 3, "decay": 0.1},
+        pytest.param({}, id="topics", marks=pytest.mark.long),
+        pytest.param({"decay": 0.1}, id="topics, decaying", marks=pytest.mark.long),
+        pytest.param({"optimizer": "adam"}, id="topics, adam", marks=pytest.mark.long),
+        pytest.param({**TRANSFORMER, "batch": 3, "decay": 0.1}, id="transformer", marks=pytest.mark.long),
+        pytest.param({**TRANSFORMER, "streams": 3, "layers": 2, "dropout": 0.3}, id="transformer, streams, dropout"),
     ],
-    ids=["topics", "topics, decaying", "topics, adam", "transformer"],
 )
 def test_text_snap_goes_on_the_same_after_a_resume(tmp_path, stop_after, options):
-    """Windows are cut again from the corpus; batches and step sizes depend on the seed and the step alone."""
+    """Windows are cut again from the corpus; batches, dropout and step sizes depend on the seed and the step alone."""
     more = {"steps": 100, "seed": 5, "progress": False}
     whole = ss.run_study("text-snap", out=tmp_path / "whole", **options, **more)
     assert whole.done

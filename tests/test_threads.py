@@ -85,14 +85,12 @@ def test_the_library_of_numpy_is_found():
 
 
 def test_libraries_are_looked_for_again_after_another_was_loaded(monkeypatch):
-    found = []
-    monkeypatch.setattr(threads, "_among", lambda maps: found.append(maps) or {})
-    threads._remembered.cache_clear()
+    threads._blas_libraries.cache_clear()
     for loads in (5, 5, 6, None, None):
         monkeypatch.setattr(threads, "_loads", lambda loads=loads: loads)
         threads._loaded()
-    assert len(found) == 4
-    threads._remembered.cache_clear()
+    assert threads._blas_libraries.cache_info().misses == 4
+    threads._blas_libraries.cache_clear()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the loader is not asked")

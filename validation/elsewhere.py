@@ -6,7 +6,7 @@ import stagescope as ss
 
 NAMED = {
     "scan-snap": (
-        "SnS:theorem-1",
+        "SnS:lemma-6",
         "SnS:theorem-3",
         "SnS:theorem-4",
         "SnS:sandwich",

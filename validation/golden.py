@@ -70,6 +70,7 @@ _OF_CONTENT = (
     "published-xavier",
 )
 _TEXT_TRANSFORMER = {"steps": 100, "batch": 4, "vocab": 200, "width": 16}
+_TEXT_PUBLISHED = {"steps": 50, "streams": 4, "vocab": 200, "width": 16, "hidden": 16}
 _SMALL_ADAM = {"steps": 400, "frames": 100, "sequences": 5000, "width": 64}
 SHORT: dict[str, dict[str, Any]] = {
     "focus-dilution/sampled": {"steps": 200, "frames": 100},
@@ -92,8 +93,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "text-snap/topics-transformer": _TEXT_TRANSFORMER,
     "text-snap/wikitext-2-transformer": _TEXT_TRANSFORMER,
     "text-snap/wikitext-2-decay": _TEXT_TRANSFORMER,
-    "text-snap/figure-7": {"steps": 50, "batch": 4, "vocab": 200},
-    "text-snap/figure-10": _TEXT_TRANSFORMER,
+    **{f"text-snap/{name}": _TEXT_PUBLISHED for name in ("published-figure-7", "published-figure-7-deep", "published-figure-10")},
 }
 """Options that make a preset take seconds, by `study/preset`, or by `study` for all its other presets."""
 

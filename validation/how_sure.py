@@ -92,7 +92,7 @@ def pooled(body: dict[str, Any]) -> float:
 def misses(body: dict[str, Any]) -> list[str]:
     """Claims that more than 4 of 30 of a null confirm, and the share of all if it is above 5 %."""
     shares = [(tag, null, line[null], sum(line["true"].values())) for tag, line in body["claims"].items() for null in CLAIMED]
-    over = [f"{tag} on {count} of {draws}, {null}" for tag, null, count, draws in shares if count > BARS.most * draws]
+    over = [f"{tag} on {count} of {draws}, {null}" for tag, null, count, draws in shares if count > BARS.per_claim * draws]
     return over + ([f"{pooled(body):.1%} of all pairs"] if pooled(body) > BARS.pooled else [])
 
 

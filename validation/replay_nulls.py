@@ -68,7 +68,7 @@ TIMED = {
     "MIC:two-step": "t_2",
     "MIC:start-noise": "t_2 at several noises",
     "MIC:doubly-stochastic": "t_2 under two priors",
-    "SnS:theorem-1": "a curve in time",
+    "SnS:lemma-6": "a curve in time",
     "SnS:lemma-4": "dz/dt",
     "SnS:theorem-3": "chi at each time",
     "SnS:sandwich": "chi at each time",

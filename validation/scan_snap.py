@@ -75,7 +75,7 @@ def _collapse() -> Iterator[Row]:
     reference = published("stagescope.papers.scan_snap")
     grid = [(K, M, rate) for K in (2, 5, 10, 20) for M in (300, 1000, 10_000) for rate in (30.0, 100.0, 300.0)]
     times = np.array([_transition(*setting) for setting in grid])
-    ratios = times / [forms.transition_time(outputs, classes, rate) for classes, outputs, rate in grid]
+    ratios = times / [forms.t0_prime(outputs, classes, rate) for classes, outputs, rate in grid]
     logs = np.log([[rate, classes, np.log(outputs)] for classes, outputs, rate in grid])
     slopes = np.linalg.lstsq(np.column_stack([logs, np.ones(len(grid))]), np.log(times), rcond=None)[0]
     for name, slope in zip(("eta_Y", "K", "ln M"), slopes, strict=False):
@@ -88,7 +88,7 @@ def _collapse() -> Iterator[Row]:
 
 def _transition(classes: int, outputs: int, rate_y: float) -> float:
     """t*: when the winners' scores grow fastest."""
-    until = 4 * forms.transition_time(outputs, classes, rate_y)
+    until = 4 * forms.t0_prime(outputs, classes, rate_y)
     made = {"num_last": classes, "num_common": 1, "vocab": outputs, "rate_y": rate_y, "until": until, "frames": 300}
     run = ss.run_study("scan-snap", progress=False, **made)
     curves = ss.class_attention(run)

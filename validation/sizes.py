@@ -73,6 +73,7 @@ NEEDED: dict[str, dict[str, list[dict[str, Any]]]] = {
     "text-snap": {
         "width": [{"model": "transformer"}],
         "hidden": [{"model": "transformer"}],
+        "streams": [{"model": "transformer"}],
         "batch": [{}, {"model": "transformer"}],
         "steps": [{}, {"model": "transformer"}],
         "window": [{}, {"model": "transformer"}],

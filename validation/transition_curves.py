@@ -99,6 +99,11 @@ def _tent(rng: np.random.Generator, x: np.ndarray) -> Drawn:
     return np.clip(np.minimum(1 + (x - at) / up, 1 - (x - at) / (up * rng.uniform(1, 5))), 0, 1), ()
 
 
+def _burst(rng: np.random.Generator, x: np.ndarray) -> Drawn:
+    at = _early(rng)
+    return np.where((x > at) & (x < at + log_uniform(rng, 0.003, 0.05)), 1.0, 0.0), ()
+
+
 def _spikes(rng: np.random.Generator, x: np.ndarray) -> Drawn:
     return sum((rng.uniform(0.3, 1) * _spike(rng, x)[0] for _ in range(3)), np.zeros(len(x))), ()
 
@@ -120,6 +125,7 @@ KINDS: dict[str, Callable[[np.random.Generator, np.ndarray], Drawn]] = {
     "spike": _spike,
     "bump": _bump,
     "tent": _tent,
+    "burst": _burst,
     "three spikes": _spikes,
     "spike on a power law": _spike_on_power,
     "drift": lambda rng, x: (x, ()),
@@ -132,7 +138,7 @@ KINDS: dict[str, Callable[[np.random.Generator, np.ndarray], Drawn]] = {
     "walk": lambda rng, x: (np.cumsum(rng.normal(size=len(x)) * np.sqrt(np.diff(x, prepend=0))), ()),
 }
 """What moves. Kinds from `spike` on have no transition."""
-SPIKES = ("spike", "bump", "tent", "three spikes", "spike on a power law")
+SPIKES = ("spike", "bump", "tent", "burst", "three spikes", "spike on a power law")
 NULLS = tuple(KINDS)[list(KINDS).index("spike") :]
 EVENTS = tuple(KINDS)[: list(KINDS).index("spike")]
 

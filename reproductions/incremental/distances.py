@@ -5,7 +5,6 @@ them before; where it has not, their numbers are not decidable here, and the cau
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +20,7 @@ from stagescope.papers.incremental.panels import (
     reference_features,
     value,
 )
-from stagescope.papers.published import Distance
+from stagescope.papers.published import Distance, Row
 from stagescope.progress import Progress
 
 from . import figures, own, runs
@@ -30,25 +29,6 @@ LOOP = "dropout in the first step of each pass, as in the authors' loop; whether
 CLASSES = "best members of the classes F_1, F_2 in place of learned n-grams, which take hours"
 ROUNDING = "rounding decides the step at which equal heads part"
 REBUILT = "ratio 2.9 follows from the published levels; it is not in any published setting"
-
-
-@dataclass(frozen=True)
-class Row(Distance):
-    """A published number; `change`: what is not as published, where that is known."""
-
-    change: str = ""
-
-    @property
-    def verdict(self) -> str:
-        if self.ours is None or self.tolerance is None:
-            return "not decidable"
-        if self.distance > self.tolerance:
-            return "contradicted"
-        return "reproduced with a stated change" if self.change else "reproduced"
-
-    @property
-    def note(self) -> str:
-        return "; ".join(part for part in (self.cause, f"change: {self.change}" if self.change else "") if part)
 
 
 CURVES: tuple[tuple[str, str, str, str], ...] = (
@@ -86,8 +66,7 @@ def distances(progress: Progress, quick: bool = False) -> list[Distance]:
         why = f"not run here: `reproduce incremental --figure {figure}{' --full' if run in runs.LONG else ''}` makes it"
         rows += curve_rows(figure, name, panel, why if panel is None else CAUSES.get(name, ""), change)
     rows += [*top_rows(panel_for("one_layer", progress, quick)), *weight_rows(panel_for("weighted", progress, quick))]
-    rows = [replace(row, figures=(row.section.split()[1],)) for row in rows]
-    return sorted(rows, key=lambda row: int(row.figures[0]))
+    return sorted(rows, key=lambda row: int(row.section.split()[1]))
 
 
 CAUSES: dict[str, str] = {}

@@ -3,13 +3,10 @@
 from functools import partial
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator
 
-from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.views.figure import COLORS, GREY, Numbers, colour_map, coloured, subplots
 
 _line = partial(Line2D, [], [])
@@ -22,85 +19,120 @@ def _ramp(share: float) -> Any:
 
 
 def overview(numbers: Numbers) -> Drawing:
-    moments = numbers["times"]
-    drawing, axes = subplots(1, len(moments), figsize=(9.2, 2.3), sharey=True)
-    common = np.array(numbers["common"])
-    for axis, (name, when) in zip(axes, moments.items(), strict=True):
-        values = np.array(numbers["attention"][name])
-        ink = [GREY if c else COLORS[0] for c in common]
-        axis.bar(np.arange(len(values)), values, color=ink, width=0.85)
-        axis.set_title(f"{name}\nt = {when:.4g}")
-        axis.set_xticks([])
+    """Four cartoons from data: class 1 upwards, class 2 downwards. The last shows the end of the run as steps, too."""
+    times, shown, common = numbers["times"], numbers["attention"], np.array(numbers["common"])
+    first, second = numbers["t0'"], numbers["t0"]
+    titles = {
+        "start": "uniform: as frequent",
+        "winner": "common tokens suppressed",
+        "slow": "winners",
+        "snap": "almost frozen",
+    }
+    drawing, axes = subplots(1, 4, figsize=(10, 3), sharey=True)
+    places = np.arange(len(common))
+    for axis, (name, title) in zip(axes, titles.items(), strict=True):
+        for n, sign in enumerate((1, -1)):
+            values = sign * np.array(shown[name][n])
+            axis.bar(places, values, color=np.where(common, GREY, COLORS[n]), width=0.85)
+            if name == "snap":
+                axis.step(places, sign * np.array(shown["end"][n]), where="mid", color="k", lw=0.8)
+        axis.axhline(0, color="k", lw=0.6)
+        axis.set_title(f"{title}\nt = {times[name]:.3g}")
+        axis.set_xticks([4.5, 14.5, 24.5], ["common", "only in\nclass 1", "only in\nclass 2"], fontsize=8)
+        axis.tick_params(axis="x", length=0)
         axis.grid(axis="x", visible=False)
-        axis.text(0.25, -0.08, "common", color=GREY, transform=axis.transAxes, ha="center", va="top", fontsize=8)
-        axis.text(0.75, -0.08, "distinct", color=COLORS[0], transform=axis.transAxes, ha="center", va="top", fontsize=8)
-    axes[0].set_ylabel("attention $c_{l|n}$")
+    axes[-1].text(0.02, 0.04, f"line: t = {times['end']:,.0f}", transform=axes[-1].transAxes, fontsize=8)
+    axes[0].yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
+    axes[0].set_ylabel("attention $c_{l|n}$\nclass 2          class 1")
     drawing.suptitle(
-        "Attention of one class: common tokens lose it, frequent distinct tokens win it, then it changes ever more slowly"
+        "Flow of Syn-Small from zero, equal rates. The paper's times are "
+        f"$t_0$\u2032 = {first:.1f} and $t_0$ = {second:.0f}; attention is frozen later, at {times['snap']:.0f}"
     )
     return drawing
 
 
 def growth_factors(numbers: Numbers) -> Drawing:
-    drawing, axes = subplots(1, 2, figsize=(8.2, 3.2))
-    for axis, kind, title in zip(axes, ("chi", "upper"), ("exact flow", "upper bound $e^{2B(t)}$ of theorem 3"), strict=True):
-        for color, curve in coloured(numbers["curves"]):
-            axis.plot(curve["t"], curve[kind], color=color, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
-            height = float(np.interp(curve["t0"], curve["t"], curve[kind]))
-            axis.plot(curve["t0"], height, "o", color=color, ms=5, mec="white")
-        axis.set(title=title, xlabel="t")
-    axes[0].set_ylabel(r"$\chi_l(t)$")
-    axis = numbers["axis"]
+    drawing, axis = subplots(1, 1, figsize=(7.6, 4.8))
+    end = numbers["axis"]["reaches"]
+    for color, curve in coloured(numbers["curves"]):
+        axis.plot(curve["t"], curve["chi"], color=color, lw=2)
+        axis.plot(curve["t"], curve["printed"], "--", color=color, lw=1.3)
+        axis.plot([curve["t0"]] * 2, [0, end], ":", color=color, lw=1.2)
+        axis.plot(curve["t0'"], 0, "|", color=color, ms=14, mew=2, clip_on=False)
+        axis.text(curve["t"][-1] + 6, curve["printed"][-1], rf"$\eta_Y$ = {curve['rate_y']:g}", color=color, va="center")
+    axis.set(xlabel="t", ylabel=r"growth factor $\chi_{l_0}(t)$ of the winning token", xlim=(0, 700), ylim=(0, end))
+    handles = [
+        _line(color="k", lw=2, label=f"exact flow, at most {numbers['largest_chi']:.2f}"),
+        _line(color="k", ls="--", lw=1.3, label=rf"theorem 4 as printed, $\rho_0^2$ = {numbers['squares']:g}"),
+        _line(color="k", ls=":", lw=1.2, label=r"$t_0 = 2(1+\omega_1)K\ln M/\eta_Y$"),
+        _line(color="k", marker="|", ls="", ms=10, mew=2, label="$t_0$\u2032" + r" $= K\ln M/\eta_Y$"),
+    ]
+    drawing.legend(handles=handles, loc="outside lower center", ncols=4)
+    inset = axis.inset_axes((0.58, 0.07, 0.38, 0.21))
+    for color, curve in coloured(numbers["curves"]):
+        inset.plot(curve["t"], curve["chi"], color=color, lw=1.4)
+    inset.set_title("exact flow, enlarged", fontsize=8)
+    inset.tick_params(labelsize=7)
     drawing.suptitle(
-        "Growth factor of the winning token under the modified decoder: a slower decoder grows it further\n"
-        f"It stays below {numbers['largest_chi']:.2f}. The paper's axis reaches {axis['reaches']:g}; theorem 3 allows that only "
-        f"from $\\eta_Z/\\eta_Y$ = {axis['ratio_needed']:.0f} on",
+        r"K = 10, M = 1000, $\eta_Z$ = .5: a slower decoder turns later and grows the winner further. The flow stays far below"
+        "\nthe printed axis, which the printed bound reaches only with a $\\rho_0$ that makes $f$ larger than 1",
         fontsize=9,
     )
-    axes[0].legend(title=r"dots: $t_0 = K\,\ln M/\eta_Y$", title_fontsize=8)
     return drawing
 
 
+def _heat(axis: Any, panel: Numbers, n: int, tokens: int) -> Any:
+    """Attention of class n on the first tokens: a row for each iteration."""
+    rows = np.array(panel["attention"])[:, n, :tokens]
+    image = axis.imshow(rows, cmap=colour_map(), vmin=0, vmax=HOTTEST, aspect="auto", interpolation="nearest")
+    axis.set_yticks(range(len(rows)), [*map(str, panel["iterations"][:-1]), "Final"])
+    axis.set_xticks(range(0, tokens, 5))
+    axis.tick_params(length=0)
+    axis.grid(visible=False)
+    for edge in range(10, tokens, 10):
+        axis.axvline(edge - 0.5, color=GREY, lw=0.9)
+    return image
+
+
+HOTTEST = 0.2
+"""End of the colour scale of figures 4 and 5."""
+
+
 def syn_small(numbers: Numbers) -> Drawing:
-    drawing, axes = subplots(2, 2, figsize=(7.6, 4.8), sharex=True, sharey="row")
+    drawing, axes = subplots(2, 2, figsize=(10, 4.6), sharex=True, sharey=True)
+    image = None
     for column, panel in enumerate(numbers["panels"]):
-        top, bottom = axes[0, column], axes[1, column]
-        values, common = np.array(panel["attention"]), np.array(panel["common"])
-        distinct = np.flatnonzero(~common)
-        top.plot(values[:, common], color=GREY, lw=1)
-        for rank, i in enumerate(distinct):
-            top.plot(values[:, i], color=_ramp(rank / len(distinct)), lw=1.3)
-        top.set_title(rf"$\eta_Y$ = {panel['rate_y']:g}, $\eta_Z$ = 1")
-        entropy = np.array(panel["entropy"])
-        bottom.plot(entropy.T, color=COLORS[0], lw=0.6, alpha=0.35)
-        bottom.plot(entropy.mean(axis=0), color=COLORS[0], lw=2)
+        for n in range(2):
+            image = _heat(axes[n, column], panel, n, 30)
         mean, spread = panel["entropy_at_99"]
-        bottom.text(0.97, 0.9, f"step 99: {mean:.3f} ± {spread:.3f}", transform=bottom.transAxes, ha="right")
-        bottom.set_xlabel("SGD step")
-    axes[0, 0].set_ylabel("attention $c_{l|n}$")
-    axes[1, 0].set_ylabel("entropy on distinct tokens")
-    handles = [_line(color=GREY), *(_line(color=_ramp(x)) for x in (0.0, 0.9))]
-    axes[0, 1].legend(handles, ["common", "distinct, rare", "distinct, frequent"])
-    for value in numbers["published"]["1"]:
-        axes[1, 0].plot(99, value, "_", color=COLORS[1], ms=12, mew=2)
-    axes[1, 0].text(93, 1.953, "authors' code,\n3 seeds", color=COLORS[1], ha="right", va="bottom", fontsize=8)
+        axes[0, column].set_title(
+            rf"$\eta_Y$ = {panel['rate_y']:g}, $\eta_Z$ = 1: entropy {mean:.2f} ± {spread:.2f} nats at the end"
+        )
+        axes[1, column].set_xlabel("token: 0-9 common, 10-19 only in class 1, 20-29 only in class 2")
+    for n in range(2):
+        axes[n, 0].set_ylabel(f"class {n + 1}\niteration")
+    drawing.colorbar(image, ax=axes, label="attention $c_{l|n}$", extend="max", pad=0.01)
     drawing.suptitle(
-        "SGD on Syn-Small, contexts of 128 tokens: a faster decoder ends less sparse (thin: 10 seeds, ±: their spread)",
+        "SGD on Syn-Small: attention gets sparse, most on the most frequent distinct token; a faster decoder is quicker and ends "
+        f'less sparse\nmaps: seed 0; "Final" is iteration 100; entropy, on distinct tokens: {numbers["seeds"]} seeds',
         fontsize=9.5,
     )
     return drawing
 
 
 def adam(numbers: Numbers) -> Drawing:
-    drawing, axes = subplots(1, 3, figsize=(8.2, 2.6), sharey=True)
+    drawing, axes = subplots(1, 3, figsize=(10, 2.9), sharey=True)
+    image = None
     for axis, panel in zip(axes, numbers["panels"], strict=True):
-        place = np.arange(len(panel["share"]))
-        ink = [COLORS[1] if i == panel["top"] else COLORS[0] for i in place]
-        axis.bar(place, panel["share"], yerr=panel["spread"], color=ink, error_kw={"lw": 0.8, "ecolor": "#555555"})
-        axis.set(title=f"Adam, rate {panel['lr']:g}: token {panel['top']} leads", xlabel="distinct token, rare to frequent")
-        axis.set_xticks(place)
-        axis.grid(axis="x", visible=False)
-    axes[0].set_ylabel("share of attention\non distinct tokens")
+        image = _heat(axis, panel, 0, 20)
+        axis.set(title=rf"$\eta_Y = \eta_Z$ = {panel['lr']:g}: token {10 + panel['top']} leads", xlabel="token")
+    axes[0].set_ylabel("iteration")
+    drawing.colorbar(image, ax=axes, label="attention $c_{l|1}$", extend="max", pad=0.01)
+    drawing.suptitle(
+        "Adam on Syn-Small, class 1 (tokens 0-9 common, 10-19 distinct, rare to frequent): its rate decides which tokens win"
+        f"\nmaps: seed 0; the leading token: both classes, mean of {numbers['seeds']} seeds",
+        fontsize=9.5,
+    )
     return drawing
 
 
@@ -120,7 +152,7 @@ def entropy_grid(numbers: Numbers) -> Drawing:
         axis.set(title=f"{last} quer{'y' if last == '1' else 'ies'}, {2 * int(last)} classes", xlabel=r"$\eta_Y/\eta_Z$")
     axes[0].set_ylabel("entropy on distinct tokens")
     handles = [_line(color=color, label=rf"$\eta_Z$ = {rate_z}") for color, rate_z in coloured(rates)]
-    handles += [_line(color="k", marker="o", ms=4, label="this package, mean of 10 seeds")]
+    handles += [_line(color="k", marker="o", ms=4, label="this package, mean over seeds")]
     handles += [_line(color="k", marker="D", mfc="white", ls="", label="published mean and spread")]
     drawing.legend(handles=handles, loc="outside lower center", ncols=6)
     gap = f"{numbers['mean_abs_difference']:.3f} nats on average, {numbers['largest_difference']:.3f} at most"
@@ -129,126 +161,71 @@ def entropy_grid(numbers: Numbers) -> Drawing:
 
 
 def discrete(numbers: Numbers) -> Drawing:
-    drawing, axes = subplots(1, 2, figsize=(8.2, 3.2))
+    drawing, axes = subplots(1, 2, figsize=(9, 3.6))
     for axis, panel in zip(axes, numbers["panels"], strict=True):
+        t = np.linspace(0, panel["until"], len(panel["curves"][0]["flow"]))
         for color, curve in coloured(panel["curves"]):
-            axis.plot(curve["t"], curve["flow"], color=color, lw=1.2, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
-            shown = np.unique(np.geomspace(1, len(curve["discrete"]) - 1, 25).astype(int))
-            axis.plot(shown, np.array(curve["discrete"])[shown], "o", ms=3.5, color=color, mfc="none", mew=0.9)
+            axis.plot(t, curve["flow"], color=color, lw=1.3)
+            axis.plot(np.arange(len(curve["steps"])), curve["steps"], ".", color=color, ms=4)
+            axis.text(
+                panel["until"] * 1.01, curve["flow"][-1], rf"$\eta_Y$ = {curve['rate_y']:g}", color=color, va="center", fontsize=8
+            )
         worst = max(curve["gap_over_bound"][1] for curve in panel["curves"])
         axis.set(
-            title=f"M = {panel['M']:,}: largest excess {worst:.0%} of $2\\eta_Y/M$", xlabel="t (steps of size 1)", xscale="log"
+            title=f"M = {panel['M']:,}: dots are at most {worst:.0%} of $2\\eta_Y/M$ above the line", xlabel="t (steps of size 1)"
         )
-        axis.legend(title="line: flow, circles: steps", title_fontsize=8, loc="upper left")
-    axes[0].set_ylabel("h")
+        axis.set(xlim=(0, panel["until"]), ylim=(0, None))
+    axes[0].set_ylabel("$h^*$ (dots, steps) and $h$ (line, flow)")
     return drawing
 
 
 def common_growth(numbers: Numbers) -> Drawing:
-    drawing, axes = subplots(1, 2, figsize=(7.6, 3.1))
-    for axis, panel in zip(axes, numbers["panels"], strict=True):
+    drawing, axes = subplots(1, 2, figsize=(9, 3.4))
+    for axis, panel, top in zip(axes, numbers["panels"], (0.8, 1.6), strict=True):
         for rank, curve in enumerate(panel["curves"]):
-            axis.plot(panel["t"], curve["B"], color=_ramp(rank / len(panel["curves"])), label=rf"$\eta_Z$ = {curve['rate_z']:g}")
-        axis.set(title=rf"$\nu = \eta_Y/\eta_Z$ = {panel['nu']:g}, M = {panel['M']:,}", xlabel="t")
+            color = _ramp(rank / len(panel["curves"]))
+            axis.plot(panel["t"], curve["B"], color=color, label=rf"$\eta_Z$ = {curve['rate_z']:g}")
+            axis.plot([curve["t0"]] * 2, [0, curve["B(t0)"]], ":", color=color, lw=1.2)
+            axis.plot(curve["t0"], curve["B(t0)"], "o", color=color, ms=5, zorder=3)
+        level = panel["curves"][0]["B(t0)"]
+        axis.set(title=rf"$\eta_Y/\eta_Z$ = {panel['nu']:g}, M = {panel['M']:,}: $B(t_0)$ = {level:.4f}", xlabel="t")
+        axis.set(xlim=(0, panel["t"][-1]), ylim=(0, top))
+    axes[0].legend(loc="lower right")
     axes[0].set_ylabel("$B(t)$, fall of the common token")
-    drawing.suptitle("Closed form with the corrected constant: B(t) = 1/4 ln(1 + 4 Γ/C0), K = 1, C0 = 1")
-    axes[0].legend()
+    drawing.suptitle(
+        "$B(t_0)$ (dots) does not depend on $\\eta_Z$ where $\\eta_Y/\\eta_Z$ is fixed; dotted: $t_0$. K = 1, $C_0$ = 1"
+    )
     return drawing
 
 
 def recall(numbers: Numbers) -> Drawing:
-    panels = numbers["panels"]
-    drawing, axes = subplots(1, len(panels), figsize=(4.4 * len(panels), 3.3), sharey=True)
-    styles, rates = {"1": "-", "10": "--"}, list(dict.fromkeys(name.split("|")[0] for name in panels[0]["recall"]))
-    for axis, panel in zip(axes, panels, strict=True):
-        for color, rate_z in coloured(rates):
-            for ratio, dash in styles.items():
-                axis.plot(numbers["thresholds_times_M"], panel["recall"][f"{rate_z}|{ratio}"], dash, color=color)
-        axis.axvline(1, color=GREY, lw=0.9)
-        axis.text(1.06, 0.03, "1/M", color=GREY)
-        axis.set(
-            xscale="log",
-            ylim=(0, 1.04),
-            title=f"{2 * panel['num_last']} classes, M = {panel['M']}",
-            xlabel="threshold on attention, in units of 1/M",
-        )
-    axes[0].set_ylabel("distinct tokens above it")
-    handles: list[Any] = [_line(color=c, label=rf"$\eta_Z$ = {z}") for c, z in coloured(rates)]
-    handles += [_line(color="k", ls=dash, label=rf"$\eta_Y/\eta_Z$ = {ratio}") for ratio, dash in styles.items()]
-    axes[-1].legend(handles=handles)
-    drawing.suptitle("Recall of distinct tokens by final attention")
-    return drawing
-
-
-# Drawings of the figures of scan and snap on a text: each function draws the numbers of its namesake in `figures`.
-
-
-def maps(numbers: Numbers) -> Drawing:
-    drawing = plt.figure(figsize=(11.5, 6.2), layout="constrained")
-    halves: Any = drawing.subfigures(2, 1, height_ratios=(1.35, 1))
-    upper, lower = halves
-    axes = upper.subplots(1, len(numbers["maps"]), sharey=True)
-    words, shown = numbers["words"], None
-    for axis, step, rows in zip(axes, numbers["steps"], numbers["maps"], strict=True):
-        values = np.array(rows)
-        hidden = np.ma.masked_where(np.triu(np.ones_like(values, dtype=bool), 1), values)
-        shown = axis.imshow(hidden, cmap=colour_map(), vmin=0, vmax=1, interpolation="nearest", aspect="equal")
-        axis.set_title(f"step {step:,}")
-        axis.set_xticks(range(len(words)), words, rotation=90, fontsize=4.5)
-        axis.set_yticks(range(len(words)), words, fontsize=4.5)
-        axis.tick_params(length=0, pad=1)
-        axis.grid(visible=False)
-    assert shown is not None
-    axes[0].set_ylabel("query")
-    upper.colorbar(shown, ax=axes, shrink=0.75, pad=0.01, label="attention")
-    upper.suptitle(
-        f"One held-out window of {numbers['corpus']}; SGD at the constant rate {numbers['rate']:g}, width {numbers['width']}"
+    by_z = numbers["panels_by"] == "rate_z"
+    names = (r"$\eta_Z$", r"$\eta_Y/\eta_Z$")
+    column, line = names if by_z else names[::-1]
+    rows = numbers["rows"]
+    drawing, axes = subplots(len(rows), 4, figsize=(10, 9), sharey="row", sharex="row")
+    for row, panels in zip(rows, axes, strict=True):
+        for value, axis, curves in zip(numbers["columns"], panels, row["curves"], strict=True):
+            for rank, curve in enumerate(curves):
+                axis.plot(row["thresholds"], curve, color=_ramp(0.1 + 0.9 * rank / len(curves)))
+            axis.axvline(1 / row["M"], color=GREY, lw=0.9, ls=":")
+            ends = row["thresholds"][0], row["thresholds"][-1]
+            axis.set(xlim=ends, xticks=(marks := np.linspace(*ends, 3)), xticklabels=[f"{mark:.4g}" for mark in marks])
+            if row is rows[0]:
+                axis.set_title(f"{column} = {value:g}")
+        queries = row["num_last"]
+        panels[0].set_ylabel(f"{queries} quer{'y' if queries == 1 else 'ies'}, {2 * queries} classes\nrecall")
+    for axis in axes[-1]:
+        axis.set_xlabel("threshold")
+    count = len(numbers["lines"])
+    handles: list[Any] = [
+        _line(color=_ramp(0.1 + 0.9 * i / count), label=f"{line} = {value:g}") for i, value in enumerate(numbers["lines"])
+    ]
+    handles.append(_line(color=GREY, lw=0.9, ls=":", label="1/M"))
+    drawing.legend(handles=handles, loc="outside lower center", ncols=5)
+    says = r"a larger $\eta_Y/\eta_Z$ falls more steeply" if by_z else r"a larger $\eta_Z$ falls less steeply"
+    drawing.suptitle(
+        r"Share of distinct tokens whose softmax($z_m$) over all M tokens is above a threshold: "
+        f"{says},\nin {numbers['ordered']} of {numbers['pairs']} pairs of neighbouring curves",
     )
-    sparse, moving = lower.subplots(1, 2)
-    inks = {"constant": COLORS[1], "decaying": COLORS[0]}
-    last = {"constant": "constant rate", "decaying": f"rate falling to {numbers['decay']:.0%} of itself"}
-    for name, curve in numbers["curves"].items():
-        sparse.plot(curve["step"], curve["entropy"], color=inks[name], label=last[name])
-        moving.plot(curve["motion"]["step"], curve["motion"]["variation"], color=inks[name], label=last[name])
-    _motion_axis(moving, 0, "left")
-    sparse.set_ylim(bottom=0)
-    sparse.set_ylabel("entropy of held-out attention (nats)")
-    for axis in (sparse, moving):
-        axis.set_xlabel("step")
-    sparse.legend()
-    lower.suptitle("Sparsity belongs to the current rate; attention freezes only where the rate decays")
     return drawing
-
-
-def entropies(numbers: Numbers) -> Drawing:
-    drawing, (left, right) = subplots(1, 2, figsize=(8.4, 3.4))
-    rows = [row for row in numbers["rows"] if row["decay"] is None]
-    decayed = [row for row in numbers["rows"] if row["decay"] is not None]
-    rates = [row["rate"] for row in rows]
-    for axis, name in ((left, "entropy"), (right, "motion")):
-        table = np.array([row[name] for row in rows])
-        for seed, (color, curve) in enumerate(coloured(table.T)):
-            axis.plot(rates, curve, "-o", color=color, ms=4, lw=1.2, label=f"seed {seed}")
-            for row in decayed:
-                axis.plot(row["rate"], row[name][seed], "D", color=color, mfc="white", ms=6)
-        axis.set_xlabel("learning rate")
-        axis.set_xticks(rates)
-    left.axhline(np.mean(rows[0]["start"]), color=GREY, lw=0.9, ls="--")
-    left.text(rates[-1], np.mean(rows[0]["start"]), "at the start", color=GREY, ha="right", va="bottom", fontsize=8)
-    _motion_axis(right, rates[-1])
-    left.set_ylim(bottom=0)
-    left.set_ylabel("entropy of held-out attention (nats)")
-    left.plot([], [], "D", color="k", mfc="white", label=f"decaying to {decayed[0]['decay']:.0%}" if decayed else "decaying")
-    left.legend()
-    drawing.suptitle("Larger constant rates end sparser, and attention keeps moving; under decay entropy rises again")
-    return drawing
-
-
-def _motion_axis(axis: Any, x: float, side: str = "right") -> None:
-    """A logarithmic axis of motion with plain numbers, and the level below which attention is frozen, named at x."""
-    axis.axhline(LIMITS.small, color=GREY, lw=0.9, ls="--")
-    axis.text(x, LIMITS.small, "frozen below", color=GREY, ha=side, va="bottom", fontsize=8)
-    axis.set(yscale="log", ylabel=f"total variation per {LIMITS.interval} steps")
-    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.yaxis.set_major_formatter("{x:g}")
-    axis.minorticks_off()

@@ -1,5 +1,6 @@
 """Numbers of the scan-and-snap figures (arXiv 2305.16380); each function makes all runs that its figure needs."""
 
+import math
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -8,47 +9,75 @@ import numpy as np
 
 from stagescope.papers.published import published
 from stagescope.papers.reading import stages
-from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap import forms
-from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import ClassAttention, Supports, class_attention
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.papers.scan_snap.study import MEDIUM_CELLS, MEDIUM_LAST, SEEDS
-from stagescope.papers.scan_snap.text.claims import late_entropy, late_motion
-from stagescope.papers.scan_snap.text.observables import checkpoints, held_out, known_windows, text_attention
+from stagescope.papers.scan_snap.study import MEDIUM_CELLS, MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 from stagescope.progress import Progress
 from stagescope.views.figure import Figure, Numbers, rounded
 
-_PUBLISHED = published("stagescope.papers.scan_snap")
+from .text_figures import TEXT_FIGURES
+
+PUBLISHED = published("stagescope.papers.scan_snap")
+RUN = partial(run_study, "scan-snap", progress=False)
+SHOWN = (0, 2, 4, 6, 8, 10, 100)
+"""Iterations of figures 4 and 5; the last is "Final": the end of a run."""
+QUICK_SEEDS = 2
+DISCRETE = ((50, 80, (0.1, 0.2, 0.5, 1.0, 2.0)), (1000, 70, (0.2, 0.5, 1.0, 2.0, 4.0)))
+"""Figure 8: M, end of the axis and eta_Y."""
+
+
+def printed_drive(t: Any, outputs: int, classes: int, rate_y: float, rate_z: float) -> Any:
+    """Gamma as printed in theorem 4, with (M-1)^2 h^2; the exact flow decides for M (M-1) h^2."""
+    return forms.driving(t, outputs, classes, rate_y, rate_z) * (outputs - 1) / outputs
 
 
 def overview(progress: Progress) -> Numbers:
-    """Figure 2, drawn from data: attention of a class before, during and after the scan."""
-    run = run_study("scan-snap", "syn-small-flow", progress=False)
+    """Figure 2, from data: attention of both classes at the start, once common tokens are behind, once slow, and at the snap.
+
+    The last frame of the run shows how far attention still goes after that.
+    """
+    run = RUN("syn-small-flow")
     curves, events = class_attention(run), stages(run).events
-    moments = {"start": 0.0, **{name: events[name] for name in ("onset", "winner", "snap")}, "end": float(run.t[-1])}
+    moments = {"start": 0.0, **{name: events[name] for name in ("winner", "slow", "snap")}, "end": float(run.t[-1])}
     times = {name: when for name, when in moments.items() if when is not None}
-    own = curves.c[:, : curves.supports.start[1]].T
-    bars = {name: rounded([np.interp(when, run.t, token) for token in own]) for name, when in times.items()}
-    return {"times": times, "attention": bars, "common": curves.supports.common[: len(own)].tolist()}
+    classes = [item.T for item in np.moveaxis(np.asarray(curves.attention), 1, 0)]
+    attention = {
+        name: rounded([[np.interp(when, run.t, token) for token in item] for item in classes]) for name, when in times.items()
+    }
+    common = curves.common.all(axis=0).tolist()
+    return {
+        "times": times,
+        "attention": attention,
+        "common": common,
+        "t0'": forms.t0_prime(34, 2, 1.0),
+        "t0": forms.t0(34, 2, 1.0),
+    }
 
 
 def growth_factors(progress: Progress) -> Numbers:
-    """Figure 3: chi(t) of the winning token, K = 10, M = 1000, eta_Z = .5, modified decoder, with the bounds of theorem 3."""
-    curves = []
+    """Figure 3: chi(t) of the winning token, K = 10, M = 1000, eta_Z = .5, modified decoder; what reproduces the printed axis.
+
+    `printed` is e^{2B} = (1 + 4 Gamma/C0)^(1/2) with C0 = rho0^4/K as printed, where rho0^2 is the one for which the curve of
+    the slowest decoder ends near the end of the axis. `upper` is e^{2B} with the corrected C0 of the run's own classes.
+    """
+    curves, squares = [], PUBLISHED["figure_3_norm"].value
     for rate_y in progress.each((0.5, 1.0, 2.0, 5.0), "figure 3", "flows"):
-        run = run_study("scan-snap", "figure-3", rate_y=rate_y, record="uniform", frames=351, progress=False)
-        seen = Evidence.of(run)
-        chi = np.exp(2 * seen.curves.z[:, seen.curves.winners]).mean(axis=1)
-        table = seen.curves.table[0]
-        start = forms.start_constant(float(table[seen.curves.common[0]][0]), float(np.sum(table**2)), 10)
-        upper = np.exp(2 * forms.growth(forms.driving(run.t, 1000, 10, rate_y, 0.5) / 10, start))
-        t0 = forms.transition_time(1000, 10, rate_y)
-        curves.append({"rate_y": rate_y, "t": rounded(run.t), "chi": rounded(chi), "upper": rounded(upper), "t0": t0})
-    facts = {"largest_chi": max(max(curve["chi"]) for curve in curves), "axis": axis_of_figure_three()}
+        run = RUN("published-growth", rate_y=rate_y, record="uniform", frames=351)
+        flow = class_attention(run)
+        chi = np.exp(2 * flow.z[:, flow.winners]).mean(axis=1)
+        row = flow.table[0]
+        start = forms.start_constant(float(row[flow.common[0]][0]), float(np.sum(row**2)), 10)
+        drive = forms.driving(run.t, 1000, 10, rate_y, 0.5)
+        upper, printed = (np.sqrt(1 + 4 * drive / constant) for constant in (10 * start, squares**2 / 10))
+        lines = {"chi": chi, "upper": upper, "printed": printed}
+        times = {"t0'": forms.t0_prime(1000, 10, rate_y), "t0": forms.t0(1000, 10, rate_y)}
+        numbers = {"rate_y": rate_y, **times, "t": rounded(run.t)}
+        curves.append(numbers | {name: rounded(line) for name, line in lines.items()})
+    facts = {"largest_chi": max(max(curve["chi"]) for curve in curves), "axis": axis_of_figure_three(), "squares": squares}
     return {"curves": curves, **facts}
 
 
@@ -57,184 +86,156 @@ def axis_of_figure_three() -> dict[str, float]:
 
     chi <= e^{2B} = (1 + 4 Gamma/C0)^(1/2), and C0 >= K/(K-1) because p_c <= rho0; Gamma is proportional to eta_Z.
     """
-    reached, classes, outputs = _PUBLISHED["figure_3_axis"].value, 10, 1000
+    reached, classes, outputs = PUBLISHED["figure_3_axis"].value, 10, 1000
     unit = float(forms.driving(700.0, outputs, classes, 0.5, 1.0)) / classes
     needed = (reached**2 - 1) * forms.start_constant(1.0, 1.0, classes) / 4 / unit
     return {"reaches": reached, "rate_z_needed": needed, "ratio_needed": needed / 0.5}
 
 
-def syn_small(progress: Progress) -> Numbers:
-    """Figure 4: SGD on Syn-Small at two rates of the decoder: attention of a class, entropy on its distinct tokens."""
-    panels, curves_by_rate = [], _seeds(progress, "figure-4", "rate_y", (1.0, 10.0))
-    for rate_y, runs in curves_by_rate.items():
-        first, entropies = runs[0], [curves.mean(curves.entropy) for curves in runs]
-        halves = np.split(first.c, 2, axis=1)
-        common = first.supports.common[: first.supports.start[1]].tolist()
-        panel = {"rate_y": rate_y, "attention": rounded(np.mean(halves, axis=0)), "common": common}
-        at_99 = [float(values[99]) for values in entropies]
-        panel |= {"entropy": rounded(entropies), "entropy_at_99": [float(np.mean(at_99)), float(np.std(at_99))]}
+def _maps(first: ClassAttention) -> dict[str, Any]:
+    """Attention of a run at the iterations SHOWN (iterations, classes, tokens)."""
+    return {"iterations": SHOWN, "attention": rounded(first.attention[list(SHOWN)]), "common": first.common.all(axis=0).tolist()}
+
+
+def syn_small(progress: Progress, seeds: int = SEEDS) -> Numbers:
+    """Figure 4: SGD on Syn-Small at two rates of the decoder: attention of seed 0, and numbers of all seeds."""
+    panels = []
+    for rate_y, runs in _seeds(progress, "published-small", "rate_y", (1.0, 10.0), seeds).items():
+        entropies = [curves.mean(curves.entropy) for curves in runs]
+        ends = [values[99] for values in entropies]
+        tops = [np.argmax(curves.attention[-1, n]) - 10 * (n + 1) for curves in runs for n in range(2)]
+        panel = {"rate_y": rate_y, **_maps(runs[0]), "start_entropy": entropies[0][0]}
+        panel |= {"entropy_at_99": [float(np.mean(ends)), float(np.std(ends))]}
+        panel |= {"top_is_frequent": float(np.mean(np.array(tops) == 9))}
+        lost = [curves.mean(curves.common_mass) < 0.98 * curves.mean(curves.common_mass)[0] for curves in runs]
+        panel |= {"onset": float(np.mean([np.argmax(values) for values in lost]))}
+        panel |= {"moved_at_10": float(np.mean([curves.moved[10] for curves in runs]))}
         panels.append(panel)
-    return {"panels": panels, "published": {"1": _PUBLISHED["figure_4_authors"].value}}
+    return {"panels": panels, "seeds": seeds, **_few(seeds)}
 
 
-def _seeds(progress: Progress, preset: str, name: str, values: tuple[Any, ...]) -> dict[Any, list[ClassAttention]]:
+def _few(seeds: int) -> dict[str, str]:
+    return {"quick": f"quick version: {seeds} seeds in place of {SEEDS}"} if seeds < SEEDS else {}
+
+
+def _seeds(progress: Progress, preset: str, name: str, values: tuple[Any, ...], seeds: int) -> dict[Any, list[ClassAttention]]:
     """Class attention of the runs of a preset for each value of an option, one for each seed."""
     curves_by_value: dict[Any, list[ClassAttention]] = {value: [] for value in values}
     for value, seed in progress.each(
-        [(value, seed) for value in values for seed in range(SEEDS)], preset.replace("-", " "), "runs"
+        [(value, seed) for value in values for seed in range(seeds)], preset.replace("-", " "), "runs"
     ):
         options: dict[str, Any] = {name: value}
-        curves_by_value[value].append(class_attention(run_study("scan-snap", preset, seed=seed, progress=False, **options)))
+        curves_by_value[value].append(class_attention(RUN(preset, seed=seed, **options)))
     return curves_by_value
 
 
-def adam(progress: Progress) -> Numbers:
-    """Figure 5: Adam at three rates ends on different distinct tokens."""
+def adam(progress: Progress, seeds: int = SEEDS) -> Numbers:
+    """Figure 5: Adam at three rates: attention of class 1 of seed 0; which distinct token leads at the end, mean over seeds."""
     panels = []
-    for lr, runs in _seeds(progress, "figure-5", "lr", (0.1, 0.5, 1.0)).items():
+    for lr, runs in _seeds(progress, "published-adam-half", "lr", (0.1, 0.5, 1.0), seeds).items():
         shares = []
         for curves in runs:
             own = curves.c[-1, ~curves.supports.common].reshape(2, -1)
             shares.append((own / own.sum(axis=1, keepdims=True)).mean(axis=0))
         mean = np.mean(shares, axis=0)
-        panels.append({"lr": lr, "share": rounded(mean), "spread": rounded(np.std(shares, axis=0)), "top": int(np.argmax(mean))})
-    return {"panels": panels}
+        panels.append({"lr": lr, **_maps(runs[0]), "share": rounded(mean), "top": int(np.argmax(mean))})
+    return {"panels": panels, "seeds": seeds, **_few(seeds)}
 
 
-def syn_medium(progress: Progress) -> dict[int, dict[str, Any]]:
+def syn_medium(progress: Progress, seeds: int = SEEDS) -> dict[int, dict[str, Any]]:
     """The 640 runs of figure 6, by number of queries: final attention (160 runs, entries)."""
-    return {last: medium_runs(last) for last in progress.each(MEDIUM_LAST, "640 runs of 100 steps", "sizes")}
+    return {last: medium_runs(last, seeds) for last in progress.each(MEDIUM_LAST, f"{64 * seeds} runs of 100 steps", "sizes")}
 
 
 @cache
-def medium_runs(last: int) -> dict[str, Any]:
+def medium_runs(last: int, seeds: int = SEEDS) -> dict[str, Any]:
     """160 runs of Syn-Medium with `last` queries, ordered (eta_Z, ratio, seed), for figures 6, 11 and 12.
 
     Every run has its own seed, so that the errors of different cells are independent. Steps are made in float32: entropies are
-    those of float64 to 1e-4 nats, a hundredth of the spread over seeds.
+    those of float64 to 1e-4 nats, a hundredth of the spread over seeds. `scores` is the softmax of row z_m of a query over all
+    M tokens, at the tokens of its classes. Tokens that are in no context keep the scores of the start, uniform in
+    +-a = +-M^-1/2, and count with their mean weight sinh(a)/a.
     """
-    grid = np.array([(z, z * ratio) for z, ratio in MEDIUM_CELLS for _ in range(SEEDS)], dtype=float)
+    grid = np.array([(z, z * ratio) for z, ratio in MEDIUM_CELLS for _ in range(seeds)], dtype=float)
     process = SequenceClasses.synthetic(last, 2, 10, 10)
     model = PairwiseAttention.every_output(process)
     problem = PairwiseSampled(model=model, process=process, length=128, batch=128, precision="float32")
-    _, z, _ = problem.train_many(np.arange(len(grid)), process.vocab**-0.5, grid[:, 1], grid[:, 0], steps=100)
+    width = process.vocab**-0.5
+    _, z, _ = problem.train_many(np.arange(len(grid)), width, grid[:, 1], grid[:, 0], steps=100)
     on = Supports.of_law(problem)
-    return {"attention": on.attention(z[:, on.row, on.key]), "supports": on, "vocab": process.vocab}
+    unused = (process.vocab - len(model.keys)) * math.sinh(width) / width
+    total = np.exp(z).sum(axis=2) + unused
+    own = z[:, on.row, on.key]
+    scores = np.exp(own) / total[:, on.row]
+    return {"attention": on.attention(own), "scores": scores, "supports": on, "vocab": process.vocab}
 
 
-def entropy_grid(progress: Progress) -> Numbers:
+def entropy_grid(progress: Progress, seeds: int = SEEDS) -> Numbers:
     """Figure 6: entropy on distinct tokens over eta_Z and eta_Y/eta_Z, against the 64 published means."""
     cells = {}
-    for last, runs in syn_medium(progress).items():
+    for last, runs in syn_medium(progress, seeds).items():
         entropy = runs["supports"].entropy(runs["attention"]).mean(axis=1)
-        for (z, ratio), block in zip(MEDIUM_CELLS, entropy.reshape(-1, SEEDS), strict=True):
+        for (z, ratio), block in zip(MEDIUM_CELLS, entropy.reshape(-1, seeds), strict=True):
             cells[f"{last}|{z}|{ratio}"] = rounded([block.mean(), block.std()])
-    theirs = _PUBLISHED["figure_6_entropy"].value
+    theirs = PUBLISHED["figure_6_entropy"].value
     gaps = [abs(cells[name][0] - mean) for name, (mean, _) in theirs.items()]
     facts = {"mean_abs_difference": float(np.mean(gaps)), "largest_difference": float(np.max(gaps))}
-    return {**facts, "cells": cells, "published": theirs}
+    return {**facts, "cells": cells, "published": theirs, **_few(seeds)}
 
 
 def discrete(progress: Progress) -> Numbers:
     """Figure 8: h after steps against h of the flow; the gap stays below 2 eta_Y / M."""
     panels = []
-    for outputs, rates in ((50, (0.1, 0.5, 1.0, 2.0)), (1000, (0.2, 1.0, 2.0, 4.0))):
+    for outputs, until, rates in DISCRETE:
         curves = []
         for rate in rates:
-            until = 4 * forms.transition_time(outputs, 1, rate)
-            steps = int(np.ceil(until))
-            stepped = forms.discrete_gap(steps, outputs, rate)
-            excess = (stepped - forms.logit_gap(np.arange(steps + 1.0), outputs, 1, rate) / outputs) / (2 * rate / outputs)
-            t = np.geomspace(0.5, steps, 200)
-            flow = forms.logit_gap(t, outputs, 1, rate) / outputs
-            curve = {"rate_y": rate, "t": rounded(t), "flow": rounded(flow, 12), "discrete": rounded(stepped, 12)}
-            curves.append({**curve, "gap_over_bound": [float(excess.min()), float(excess.max())]})
-        panels.append({"M": outputs, "curves": curves})
+            long = max(until, math.ceil(2 * forms.t0(outputs, 1, rate)))
+            steps = forms.discrete_gap(long, outputs, rate)
+            gap = (steps - forms.logit_gap(np.arange(long + 1.0), outputs, 1, rate) / outputs) / (2 * rate / outputs)
+            flow = forms.logit_gap(np.linspace(0, until, 281), outputs, 1, rate) / outputs
+            curve = {"rate_y": rate, "flow": rounded(flow, 12), "steps": rounded(steps[: until + 1], 12)}
+            curves.append({**curve, "gap_over_bound": [float(gap.min()), float(gap.max())], "last_gap": float(gap[-1])})
+        panels.append({"M": outputs, "until": until, "curves": curves})
     return {"panels": panels}
 
 
 def common_growth(progress: Progress) -> Numbers:
-    """Figure 9: B(t) for nu = eta_Y/eta_Z = 10, M = 100 and nu = 1, M = 10^4, over eta_Z (K = 1, C0 = 1)."""
+    """Figure 9: B(t) for nu = eta_Y/eta_Z = 10, M = 100 and nu = 1, M = 10^4, over eta_Z (K = 1, C0 = 1); t0 and B(t0)."""
     panels = []
     for nu, outputs, until in ((10.0, 100, 5.0), (1.0, 10_000, 50.0)):
-        t = np.linspace(0, until, 201)
-        curves = [
-            {"rate_z": z, "B": rounded(forms.growth(forms.driving(t, outputs, 1, nu * z, z), 1.0))}
-            for z in (0.5, 1.0, 2.0, 4.0, 8.0)
-        ]
+        t, curves = np.linspace(0, until, 201), []
+        for rate_z in (0.5, 1.0, 2.0, 4.0, 8.0):
+            second = forms.t0(outputs, 1, nu * rate_z)
+            lines = (forms.growth(printed_drive(at, outputs, 1, nu * rate_z, rate_z), 1.0) for at in (t, second))
+            line, height = map(rounded, lines)
+            exact = float(forms.growth(forms.driving(second, outputs, 1, nu * rate_z, rate_z), 1.0))
+            curves.append({"rate_z": rate_z, "B": line, "t0": second, "B(t0)": height, "exact numerator": exact})
         panels.append({"nu": nu, "M": outputs, "t": rounded(t), "curves": curves})
     return {"panels": panels}
 
 
-def recall(progress: Progress, lasts: tuple[int, ...]) -> Numbers:
-    """Figures 11 and 12: share of distinct tokens with attention above a threshold, in units of 1/M, on figure 6's runs."""
-    thresholds, panels = np.geomspace(0.01, 10, 61), []
-    for last, runs in syn_medium(progress).items():
-        if last not in lasts:
-            continue
-        values = runs["attention"][:, ~runs["supports"].common] * runs["vocab"]
-        blocks = zip(MEDIUM_CELLS, values.reshape(len(MEDIUM_CELLS), -1), strict=True)
-        curves = {f"{z}|{ratio}": rounded([(block > level).mean() for level in thresholds], 4) for (z, ratio), block in blocks}
-        panels.append({"num_last": last, "M": runs["vocab"], "recall": curves})
-    return {"thresholds_times_M": rounded(thresholds), "panels": panels}
+def recall(progress: Progress, panels_by: str = "rate_z", seeds: int = SEEDS) -> Numbers:
+    """Figures 11 and 12: share of distinct tokens whose score, the softmax of row z_m over all M tokens, is above a threshold.
 
-
-# Figures of scan and snap on a text: figures 7 and 10 of the paper, and one of topical classes, which is not in the paper.
-
-
-_four_digits = partial(rounded, digits=4)
-
-
-def maps(progress: Progress, preset: str = "figure-7", decay: float = 0.01, **changes: Any) -> Numbers:
-    """Figure 7: four attention maps of one held-out window over training; entropy and motion at a constant and a decaying rate.
-
-    The window is the one with the most known words.
+    A row of panels is a number of classes, a column a value of eta_Z (figure 11) or of eta_Y/eta_Z (figure 12); the other is
+    that of the curves. `drops` is the fall of a curve over the printed thresholds; of two neighbouring curves of a panel, that
+    with the larger ratio, or with the smaller eta_Z, should fall more. `errors` are standard errors over seeds at both ends.
     """
-    runs, curves = {}, {}
-    for name, falls_to in progress.each((("constant", None), ("decaying", decay)), "figure 7", "runs"):
-        run = runs[name] = run_study("text-snap", preset, progress=False, decay=falls_to, **changes)
-        attention = text_attention(run)
-        entropy = _four_digits(attention.entropy)
-        # Total variation of attention, at the step where each interval ends.
-        stops = attention.step[checkpoints(attention.step)][1:].tolist()
-        motion = {"step": stops, "variation": _four_digits(attention.motion.variation)}
-        curves[name] = {"step": run.step.tolist(), "entropy": entropy, "motion": motion, "final_motion": late_motion(attention)}
-    run = runs["constant"]
-    field, judge = run.spec["field"], held_out(rebuilt(run.spec["field"]))
-    windows = judge.watched_tokens
-    (best,) = known_windows(windows, judge.process.words, 1)
-    frames = [int(np.argmin(np.abs(run.step - at))) for at in np.linspace(0, int(run.step[-1]), 4)]
-    return {
-        "corpus": field["process"]["source"],
-        "rate": run.spec["dynamics"]["lr"],
-        "decay": decay,
-        "width": field["model"]["width"],
-        "words": [judge.process.label(int(token)) for token in windows[best]],
-        "steps": run.step[frames].tolist(),
-        "maps": [_four_digits(judge.attention(run.at(frame))[best]) for frame in frames],
-        "curves": curves,
-    }
-
-
-def entropies(
-    progress: Progress,
-    preset: str = "figure-10",
-    rates: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0),
-    seeds: int = 3,
-    decay: float = 0.01,
-    **changes: Any,
-) -> Numbers:
-    """Figure 10: entropy of held-out attention against the learning rate; the largest rate also with decay."""
-    rows = []
-    for rate, falls_to in progress.each((*((rate, None) for rate in rates), (rates[-1], decay)), "figure 10", "rates"):
-        options = {"lr": rate, "decay": falls_to, **changes}
-        curves = [text_attention(run_study("text-snap", preset, progress=False, seed=seed, **options)) for seed in range(seeds)]
-        ends = {"entropy": list(map(late_entropy, curves)), "motion": list(map(late_motion, curves))}
-        ends = {"start": [seed.entropy[0] for seed in curves], **ends}
-        rows.append({"rate": rate, "decay": falls_to, **{name: _four_digits(values) for name, values in ends.items()}})
-    table = np.array([row["entropy"] for row in rows[:-1]])
-    falls, extremes = np.all(np.diff(table, axis=0) < 0, axis=0), table[-1] < table[0]
-    return {"rows": rows, "falls_at_every_rate": falls.tolist(), "largest_sparser_than_smallest": extremes.tolist()}
+    first, rows, ordered = panels_by == "rate_z", [], 0
+    for last, runs in syn_medium(progress, seeds).items():
+        low, high = PUBLISHED["figure_11_thresholds"].value[str(last)]
+        thresholds = np.linspace(low, high, 41)
+        blocks = runs["scores"][:, ~runs["supports"].common].reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), seeds, -1)
+        by_seed = np.stack([(blocks > level).mean(axis=3) for level in thresholds], axis=2)  # (eta_Z, ratio, threshold, seed)
+        table, spread = by_seed.mean(axis=3), by_seed.std(axis=3, ddof=1) / math.sqrt(seeds)
+        drops = table[..., 0] - table[..., -1]
+        ordered += int(np.sum(np.diff(drops, axis=1) > 0) if first else np.sum(np.diff(drops, axis=0) < 0))
+        curves, spread = (part if first else np.swapaxes(part, 0, 1) for part in (table, spread))
+        ends = spread[:, :, [-1, 0]].max(axis=1)  # of the lowest and the highest recall of a panel
+        row = {"num_last": last, "M": runs["vocab"], "thresholds": rounded(thresholds), "curves": rounded(curves, 4)}
+        rows.append({**row, "errors": rounded(ends, 4)})
+    named = {"panels_by": panels_by, "columns": MEDIUM_Z if first else MEDIUM_RATIO, "lines": MEDIUM_RATIO if first else MEDIUM_Z}
+    return {"rows": rows, **named, "ordered": ordered, "pairs": 48, **_few(seeds)}
 
 
 def _figure(name: str, title: str, compute: Callable[..., Numbers], cost: str = "", **more: Any) -> tuple[str, Figure]:
@@ -251,17 +252,28 @@ def _figure(name: str, title: str, compute: Callable[..., Numbers], cost: str = 
 
 FIGURES = dict(
     (
-        _figure("2", "Attention of a class before, during and after the scan", overview),
-        _figure("3", "Growth factor of the winning token", growth_factors),
-        _figure("4", "SGD on Syn-Small at two decoder rates", syn_small),
-        _figure("5", "Adam selects different distinct tokens at different rates", adam),
-        _figure("6", "Entropy over rates and number of classes, against the published means", entropy_grid),
-        _figure("7", "Attention of a one-layer transformer over training", maps, "3 minutes", needs="wikitext-2"),
-        _figure("8", "Discrete against continuous h", discrete),
-        _figure("9", "B(t), the fall of the common token", common_growth),
-        _figure("10", "Attention entropy against the learning rate", entropies, "6 minutes", needs="wikitext-2"),
-        _figure("11", "Recall of distinct tokens, 2 and 6 classes", partial(recall, lasts=(1, 3))),
-        _figure("12", "Recall of distinct tokens, 10 and 20 classes", partial(recall, lasts=(5, 10))),
+        _figure("2", "Attention of two classes: uniform, common suppressed, winners, frozen", overview, quick=overview),
+        _figure("3", "Growth factor of the winning token", growth_factors, quick=growth_factors),
+        _figure("4", "SGD on Syn-Small at two decoder rates", syn_small, quick=partial(syn_small, seeds=QUICK_SEEDS)),
+        _figure("5", "Adam selects different distinct tokens at different rates", adam, quick=partial(adam, seeds=QUICK_SEEDS)),
+        _figure(
+            "6",
+            "Entropy over rates and number of classes, against the published means",
+            entropy_grid,
+            quick=partial(entropy_grid, seeds=QUICK_SEEDS),
+        ),
+        ("7", TEXT_FIGURES["7"]),
+        _figure("8", "Discrete against continuous h", discrete, quick=discrete),
+        _figure("9", "B(t), the fall of the common token, and B(t0)", common_growth, quick=common_growth),
+        ("10", TEXT_FIGURES["10"]),
+        *(
+            _figure(
+                name, f"Recall of distinct tokens, a column for each {axis}", by_axis, quick=partial(by_axis, seeds=QUICK_SEEDS)
+            )
+            for name, axis, by_axis in (
+                ("11", "eta_Z", recall),
+                ("12", "eta_Y/eta_Z", partial(recall, panels_by="ratio")),
+            )
+        ),
     )
 )
-TEXT_FIGURES = {name: FIGURES[name] for name in ("7", "10")}

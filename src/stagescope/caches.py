@@ -42,9 +42,9 @@ def cache_folder(kind: str) -> Path | None:
 
 def _base() -> Path:
     """A relative path is ignored, as the XDG rules ask: what lies in the current folder may be somebody else's."""
-    for given in (os.environ.get(VARIABLE), os.environ.get("XDG_CACHE_HOME")):
-        if given and os.path.isabs(given):
-            return Path(given)
+    for folder in (os.environ.get(VARIABLE), os.environ.get("XDG_CACHE_HOME")):
+        if folder and os.path.isabs(folder):
+            return Path(folder)
     home = Path.home()
     if not home.is_absolute():
         raise RuntimeError(f"the home folder {str(home)!r} is not an absolute path")
@@ -54,20 +54,20 @@ def _base() -> Path:
 def _private(base: Path, kind: str) -> Path:
     """`base`/stagescope/`kind`, each of mode 0700 and owned by this user, and a place that can be written to."""
     base.mkdir(parents=True, exist_ok=True)
-    whole = base / "stagescope"
-    for folder in (whole, whole / kind):
+    parent = base / "stagescope"
+    for folder in (parent, parent / kind):
         folder.mkdir(exist_ok=True, mode=0o700)
         status = folder.stat()
         if status.st_uid != os.getuid():
             raise RuntimeError(f"{folder} belongs to another user")
         if status.st_mode & 0o777 != 0o700:
             folder.chmod(0o700)
-    if not os.access(whole / kind, os.W_OK):
-        raise RuntimeError(f"{whole / kind} cannot be written")
-    return whole / kind
+    if not os.access(parent / kind, os.W_OK):
+        raise RuntimeError(f"{parent / kind} cannot be written")
+    return parent / kind
 
 
-def _temporary(kind: str, why: Exception) -> Path | None:
+def _temporary(kind: str, reason: Exception) -> Path | None:
     """A cache until this process ends, which its workers share."""
     try:
         base = Path(tempfile.mkdtemp(prefix="stagescope-"))
@@ -77,19 +77,19 @@ def _temporary(kind: str, why: Exception) -> Path | None:
         return None
     os.environ[VARIABLE] = str(base)
     atexit.register(_remove, base, os.getpid())
-    say(f"no cache can be kept ({why}); a temporary one is used. To keep it, set {VARIABLE} to a folder of yours")
+    say(f"no cache can be kept ({reason}); a temporary one is used. To keep it, set {VARIABLE} to a folder of yours")
     return folder
 
 
 def _link_kept(temporary: Path) -> None:
     """What the cache of this user has that can only be read is read through links, which are replaced by what is made anew."""
     with suppress(OSError, RuntimeError):
-        kept = _base() / "stagescope"
-        status = kept.stat()
+        source = _base() / "stagescope"
+        status = source.stat()
         if status.st_uid != os.getuid() or status.st_mode & 0o077:
             return
-        for folder, _, names in os.walk(kept):
-            place = temporary / os.path.relpath(folder, kept)
+        for folder, _, names in os.walk(source):
+            place = temporary / os.path.relpath(folder, source)
             place.mkdir(mode=0o700)
             for name in names:
                 os.symlink(os.path.join(folder, name), place / name)

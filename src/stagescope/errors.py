@@ -3,7 +3,7 @@
 import difflib
 import traceback
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -111,9 +111,12 @@ def sentence(error: BaseException) -> str:
     text = printable(text)
     if isinstance(error, StagescopeError):
         return text
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {text}{where}"
+    return f"{type(error).__name__}: {text}{raised_at(traceback.extract_tb(error.__traceback__))}"
+
+
+def raised_at(frames: Sequence[traceback.FrameSummary]) -> str:
+    """The last name of the file, and the line, of the last of some frames."""
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 def needed(package: str, extra: str, work: str) -> ModuleType:
@@ -132,8 +135,8 @@ def unknown(kind: str, name: str, known: Iterable[str], more: Iterable[str] = ()
     is never a slip for another. `more` are sentences that may explain why the name is missing.
     """
     choices = sorted(sorted(known), key=lambda each: int(each) if each.isdigit() else float("inf"))
-    folded = {each.casefold(): each for each in reversed(choices)}
-    begun = sorted((each for each in folded if len(name) > 1 and each.startswith(name.casefold())), key=len)
+    folded = {choice.casefold(): choice for choice in reversed(choices)}
+    begun = sorted((choice for choice in folded if len(name) > 1 and choice.startswith(name.casefold())), key=len)
     near = [] if name.isdigit() else begun or difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     hint = f"did you mean {folded[near[0]]!r}?" if near else "known: " + ", ".join(choices)
     return InputError("; ".join((f"unknown {kind} {name!r}; {hint}", *more)))

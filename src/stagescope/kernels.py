@@ -34,10 +34,10 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`numba.njit`; with `cache` its machine code is kept in the private cache of this user."""
 
     def compiled(function: Callable[..., Any]) -> Any:
-        made: Any = numba.njit(**options)(function)
-        if cache and hasattr(made, "enable_caching"):  # not so with NUMBA_DISABLE_JIT
-            made._cache = cache_of(function, options)
-        return made
+        dispatcher: Any = numba.njit(**options)(function)
+        if cache and hasattr(dispatcher, "enable_caching"):  # not so with NUMBA_DISABLE_JIT
+            dispatcher._cache = cache_of(function, options)
+        return dispatcher
 
     return compiled
 
@@ -46,10 +46,10 @@ def cfunc(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """`numba.cfunc`, kept in the private cache of this user."""
 
     def compiled(function: Callable[..., Any]) -> Any:
-        made: Any = CFunc(function, normalize_signature(signature), locals={}, options={})
-        made._cache = cache_of(function)
-        made.compile()
-        return made
+        callback: Any = CFunc(function, normalize_signature(signature), locals={}, options={})
+        callback._cache = cache_of(function)
+        callback.compile()
+        return callback
 
     return compiled
 
@@ -102,15 +102,15 @@ class _Files(caching.IndexDataCacheFile):
 
     def __init__(self, place: str, name: str, stamp: Any, function: Any, options: Any) -> None:
         super().__init__(place, name, stamp)
-        self._of, self.linear_algebra = (function, options), False
+        self._source, self.linear_algebra = (function, options), False
 
     @cached_property
     def _stamp(self) -> tuple[Any, str]:
         """The source file, and the code in memory, which may be older. Found when first used: a kernel may call a later one."""
-        seen = hashlib.sha256()
-        for part in _made_from(*self._of, set()):
-            seen.update(part.encode() + b"\0")
-        return self._source_stamp, seen.hexdigest()
+        stamp = hashlib.sha256()
+        for part in _made_from(*self._source, set()):
+            stamp.update(part.encode() + b"\0")
+        return self._source_stamp, stamp.hexdigest()
 
     def load(self, key: Any) -> Any:
         entry = super().load(key)
@@ -141,27 +141,27 @@ class _Files(caching.IndexDataCacheFile):
         write_entry(Path(self._data_path(name)), self._dump(data))
 
 
-def _made_from(function: Any, options: Mapping[str, Any], seen: set[Any]) -> Iterator[str]:
+def _made_from(function: Any, options: Mapping[str, Any], visited: set[Any]) -> Iterator[str]:
     """Code and options of a function, and what it names: numbers, which are compiled in, and kernels it calls, of any file.
 
     What is named may be in the function's own file, or in a module that it names too: `loops.add_rows`.
     """
-    if function in seen:
+    if function in visited:
         return
-    seen.add(function)
+    visited.add(function)
     yield from (f"{name} {sorted(value) if isinstance(value, set) else value}" for name, value in options.items())
     codes = [function.__code__]
     while codes:
         code = codes.pop()
         codes += [const for const in code.co_consts if isinstance(const, CodeType)]
         yield f"{code.co_code.hex()} {[const for const in code.co_consts if not isinstance(const, CodeType)]} {code.co_names}"
-        own = function.__globals__
-        spaces = [own, *(vars(own[name]) for name in code.co_names if isinstance(own.get(name), ModuleType))]
+        scope = function.__globals__
+        spaces = [scope, *(vars(scope[name]) for name in code.co_names if isinstance(scope.get(name), ModuleType))]
         for named in (space.get(name) for name in code.co_names for space in spaces):
             if hasattr(named, "py_func"):
-                yield from _made_from(named.py_func, named.targetoptions, seen)
+                yield from _made_from(named.py_func, named.targetoptions, visited)
             elif hasattr(named, "_defn"):  # an intrinsic: what writes its machine code
-                yield from _made_from(named._defn, {}, seen)
+                yield from _made_from(named._defn, {}, visited)
             elif isinstance(named, int | float | complex | str | tuple | np.ndarray | np.generic):
                 yield repr(named.tolist() if isinstance(named, np.ndarray) else named)
 

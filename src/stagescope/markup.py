@@ -9,8 +9,8 @@ SHORT = f"{CELL};white-space:nowrap"
 
 def escaped(text: str, longest: int = 300) -> str:
     """Escaped, without half characters, and not longer than anybody reads."""
-    whole = text.encode("utf-8", "replace").decode()
-    return escape(whole if len(whole) <= longest else whole[:longest] + "…")
+    valid = text.encode("utf-8", "replace").decode()
+    return escape(valid if len(valid) <= longest else valid[:longest] + "…")
 
 
 def number(value: float | str | None, nothing: str = "–", digits: int = 4) -> str:

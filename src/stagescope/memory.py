@@ -50,8 +50,8 @@ def require_memory(what: str, remedy: str, *shape: int) -> None:
 def require_parameters(shapes: Mapping[str, tuple[int, ...]], remedy: str, **sizes: int | None) -> None:
     """Refuse a model whose parameters, in all the copies that a run holds, are above the limit; `sizes` are named."""
     named = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in sizes.items() if size is not None)
-    what = f"the parameters of this model ({named})" if named else "the parameters of this model"
-    require_memory(what, remedy, COPIES, numbers(shapes))
+    subject = f"the parameters of this model ({named})" if named else "the parameters of this model"
+    require_memory(subject, remedy, COPIES, numbers(shapes))
 
 
 def require_work(what: str, remedy: str, *shape: int) -> None:
@@ -77,11 +77,11 @@ def require_stored(what: str, remedy: str, shape: tuple[int, ...], itemsize: int
 
 def read_table(what: str, path: Path) -> str:
     """The text of a table that a person gave. A file that is too large, or has no end, is refused before it is all read."""
-    most = LIMIT // (8 * PER_CHARACTER)
+    room = LIMIT // (8 * PER_CHARACTER)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        text = file.read(most + 1)
-    if len(text) > most:
-        raise InputError(f"{what} has more than {most:,} characters, too many to keep as numbers in memory; give a smaller table")
+        text = file.read(room + 1)
+    if len(text) > room:
+        raise InputError(f"{what} has more than {room:,} characters, too many to keep as numbers in memory; give a smaller table")
     return text
 
 

@@ -59,10 +59,15 @@ class Layout:
             raise InputError(f"expected parameter blocks {sorted(self.names)}, got {sorted(params)}")
         return np.concatenate([np.ravel(np.asarray(params[name], dtype=float)) for name in self.names])
 
+    def spread(self, numbers: Mapping[str, np.ndarray | float]) -> np.ndarray:
+        """Numbers of blocks, or of their entries, as a flat vector; 1 where a block has none."""
+        parts = [np.broadcast_to(numbers.get(name, 1.0), shape).ravel() for name, shape in self.shapes]
+        return np.concatenate(parts, dtype=float)
+
     def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
         """Views into `vector` (last axis = parameters), not copies."""
-        lead, where = vector.shape[:-1], self._places
-        return {name: vector[..., where[name]].reshape(lead + shape) for name, shape in self.shapes}
+        lead, places = vector.shape[:-1], self._places
+        return {name: vector[..., places[name]].reshape(lead + shape) for name, shape in self.shapes}
 
 
 def key(seed: int, *purpose: str | int) -> np.random.Generator:

@@ -42,9 +42,9 @@ class Described(BaseModel):
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
         name = type_id(cls.__module__, cls.__name__)
-        taken = Described.registry.get(name, cls)
-        if (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
-            both = f"{taken.__module__}.{taken.__qualname__} and {cls.__module__}.{cls.__qualname__}"
+        registered = Described.registry.get(name, cls)
+        if (registered.__module__, registered.__qualname__) != (cls.__module__, cls.__qualname__):
+            both = f"{registered.__module__}.{registered.__qualname__} and {cls.__module__}.{cls.__qualname__}"
             raise InputError(f"two types have the id {name!r} in a spec: {both}; rename one of them")
         Described.registry[name] = cls
 
@@ -111,8 +111,8 @@ def missing_type(name: str, more: Iterable[str] = ()) -> InputError | None:
     if owner == SCRIPT:
         return InputError(f"this run is of the type {bare} of a script or notebook; define {bare} first, then read the run there")
     package = owner.replace("-", "_")
-    what = f"this run needs the type {bare} of the package {package!r}, which is not installed or has no such type"
-    return InputError("; ".join((f"{what}; install the package, or import it first", *more)))
+    need = f"this run needs the type {bare} of the package {package!r}, which is not installed or has no such type"
+    return InputError("; ".join((f"{need}; install the package, or import it first", *more)))
 
 
 def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[str], str] = str) -> str:
@@ -121,19 +121,19 @@ def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[st
     for item in error.errors():
         if item["type"] == "default_factory_not_called":  # the default depends on a field that is wrong itself
             continue
-        where = spelled(".".join(str(part) for part in item["loc"]))
+        place = spelled(".".join(str(part) for part in item["loc"]))
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
-            sentences.append(str(unknown(f"field of {kind.__name__}", where, kind.model_fields)))
+            sentences.append(str(unknown(f"field of {kind.__name__}", place, kind.model_fields)))
         elif item["type"] == "value_error":
-            sentences.append(f"{where}: {message}" if where else message)
+            sentences.append(f"{place}: {message}" if place else message)
         else:
             # A value that would do: the default of the field, where it has one.
             field = kind.model_fields.get(str(item["loc"][0])) if item["loc"] else None
-            known = field and not field.is_required() and field.default_factory is None and field.default is not None
-            default = f"; the default is {shortened(repr(field.default), 60)}" if field and known else ""
+            has_default = field and not field.is_required() and field.default_factory is None and field.default is not None
+            default = f"; the default is {shortened(repr(field.default), 60)}" if field and has_default else ""
             sentences.append(
-                f"{where}: {message.replace('Input should', 'must')}, got {shortened(repr(item['input']), 60)}{default}"
+                f"{place}: {message.replace('Input should', 'must')}, got {shortened(repr(item['input']), 60)}{default}"
             )
     return "; ".join(sentences)
 

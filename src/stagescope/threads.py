@@ -60,8 +60,7 @@ def blas_threads() -> int | None:
 
 def _loaded() -> dict[Path, _Functions]:
     """The functions of every BLAS library of this process that can be asked."""
-    loads = _loads()
-    return _among(_MAPS) if loads is None else _remembered(_MAPS, loads)
+    return _blas_libraries(_MAPS, _loads() or object())
 
 
 class _Loaded(ctypes.Structure):
@@ -86,12 +85,8 @@ def _loads() -> int | None:
 
 
 @lru_cache(maxsize=1)
-def _remembered(maps: Path, loads: int) -> dict[Path, _Functions]:
-    """What `_among` found when so many libraries had been loaded."""
-    return _among(maps)
-
-
-def _among(maps: Path) -> dict[Path, _Functions]:
+def _blas_libraries(maps: Path, loads: object) -> dict[Path, _Functions]:
+    """They are looked for again when `loads`, the number of libraries that were loaded, is another one."""
     try:
         lines = os.fsdecode(maps.read_bytes()).splitlines()
     except OSError:
@@ -126,7 +121,7 @@ def results(work: Callable[[Task], Result], tasks: Sequence[Task], workers: int)
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
-    others = set(multiprocessing.active_children())
+    earlier = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_quiet_end)
     try:
         waiting = {pool.submit(work, task): number for number, task in enumerate(tasks)}
@@ -135,7 +130,7 @@ def results(work: Callable[[Task], Result], tasks: Sequence[Task], workers: int)
     except BrokenProcessPool:
         raise StagescopeError("a worker process ended before its run was done (out of memory?); take fewer workers") from None
     except BaseException:  # Ctrl-C above all: runs under way are of no use any more
-        for child in set(multiprocessing.active_children()) - others:
+        for child in set(multiprocessing.active_children()) - earlier:
             child.terminate()
         raise
     finally:

@@ -28,7 +28,7 @@ def shown(monkeypatch, capsys):
 
     def shown(found: Stages, width: int = 80) -> list[str]:
         monkeypatch.setenv("COLUMNS", str(width))
-        render.print_stages(found, whole=True)
+        render.print_stages(found, all_events=True)
         return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
     return shown
@@ -159,7 +159,7 @@ def test_reasons_of_a_sweep_cannot_steer_a_terminal(tmp_path, capsys):
     plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
     writer = RowWriter(tmp_path)
     for point in points(plan):
-        place = {"digest": point.digest, "study": plan.study, "seed": point.seed, "at": dict(point.at)}
+        place = {"digest": point.digest, "study": plan.study, "seed": point.seed, "at": dict(point.values)}
         ended = {"config": dict(point.config), "status": "failed", "reason": f"broke {HOSTILE}", "retry": 0}
         writer.commit([{**place, **ended}])
     sweep_commands._print_outcome(load_sweep(tmp_path))

@@ -79,6 +79,7 @@ NULLS = {
     "heavy tails": lambda rng, s, x, e: (s + 1) ** -0.3 + e * rng.standard_t(2.5, size=len(s)),
     "stretched exponential": lambda rng, s, x, e: np.exp(-((x / rng.uniform(0.05, 0.3)) ** 0.5)) + e * rng.normal(size=len(s)),
     "cosine": lambda rng, s, x, e: 0.5 * (1 + np.cos(np.pi * x)) + e * rng.normal(size=len(s)),
+    "burst": lambda rng, s, x, e: _burst(rng, x) + e * rng.normal(size=len(s)),
     "noise that shrinks": lambda rng, s, x, e: (s + 1) ** -0.4 + e * rng.normal(size=len(s)) * (x + 1e-3) ** -0.3,
 }
 """Curves without a transition, as functions of a generator, the steps, the steps over the last one and the noise level."""
@@ -88,6 +89,12 @@ def _knee(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     at, slow, fast = np.exp(rng.uniform(np.log(0.03), np.log(0.5))), rng.uniform(0.05, 0.2), rng.uniform(0.3, 0.7)
     ratio = (x + 1e-4) / at
     return np.where(ratio < 1, ratio**-slow, ratio**-fast)
+
+
+def _burst(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """A rectangle that lasts for less than 5 % of the run and for less than from x to 5 x."""
+    begin = np.exp(rng.uniform(np.log(0.02), np.log(0.8)))
+    return np.where((x > begin) & (x < begin + rng.uniform(0.005, 0.05)), 1.0, 0.0)
 
 
 def null(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -151,6 +151,52 @@ def test_a_spike_has_its_name_and_its_top():
     assert transitions(time, curve) == ()
 
 
+def pulse(begin, end, left=0.0):
+    """A curve that goes up by 1 at `begin` and comes back at `end`, but for what is left."""
+    step = logged(300)
+    curve = np.where(step > begin, 1.0, 0.0) - (1 - left) * np.where(step > end, 1.0, 0.0)
+    return step, curve - 0.02 * np.log(step + 1) + 0.02 * np.random.default_rng(3).normal(size=len(step))
+
+
+@pytest.mark.parametrize(("begin", "end"), [(150, 450), (1000, 1400), (4000, 4450), (9000, 9300)])
+def test_what_comes_back_within_five_percent_of_the_run_is_a_spike(begin, end):
+    step, curve = pulse(begin, end)
+    (spike,) = curve_events(step, curve)
+    assert spike.kind == "spike"
+    assert spike.amplitude == pytest.approx(1, abs=0.1)
+    assert spike.low <= begin < end <= spike.high
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "left"), [(300, 3000, 0), (40, 400, 0), (3000, 4500, 0), (1000, 9000, 0), (1000, 1400, 0.4)]
+)
+def test_a_stay_of_its_own_and_a_change_that_is_left_make_two_transitions(begin, end, left):
+    """Long in the run, long on the clock (from 40 to 400 of 10,000), or without a way back."""
+    up, down = transitions(*pulse(begin, end, left))
+    assert up.low <= begin <= up.high
+    assert down.low <= end <= down.high
+    assert (up.amplitude, down.amplitude) == pytest.approx((1, left - 1), abs=0.1)
+
+
+@pytest.mark.parametrize("before", [45, 60])
+def test_a_plateau_is_counted_in_records_not_in_bins(before):
+    """The first 45 records of 1,000 share four bins."""
+    time = np.geomspace(40, 42_000, 1000)
+    curve = np.where(time > time[before], 1.0, 0.0) + 0.02 * np.random.default_rng(1).normal(size=len(time))
+    (jump,) = transitions(time, curve)
+    assert jump.low <= time[before] < time[before + 1] <= jump.high
+
+
+@pytest.mark.parametrize("width", [500, 1000])
+def test_a_bell_that_is_on_top_at_the_start_is_a_plateau_and_a_drop(width):
+    """On log-spaced records nothing of its rise is to be seen; one whose rise is recorded is no transition."""
+    step, noise = logged(), 0.02 * np.random.default_rng(5).normal(size=len(logged()))
+    (drop,) = transitions(step, np.exp(-0.5 * (step / width) ** 2) + noise)
+    assert drop.amplitude == pytest.approx(-1, abs=0.1)
+    assert drop.t == pytest.approx(width * np.sqrt(2 * np.log(2)), rel=0.1)
+    assert transitions(step, np.exp(-0.5 * ((step - 5000) / width) ** 2) + noise) == ()
+
+
 def test_a_jump_lies_between_two_records():
     time = np.arange(0.0, 3000.0, 50.0)
     (found,) = transitions(time, np.where(time < 1020, 2.0, 1.0) + 0.01 * np.random.default_rng(0).normal(size=len(time)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagescope.diagrams.bifurcation import KINDS, _drawn, _parts
+from stagescope.diagrams.bifurcation import KINDS, _figure, _parts
 from stagescope.landscape.continuation import Branch, BranchPoint, Crossing
 from stagescope.views.figure import COLORS
 
@@ -38,5 +38,5 @@ def test_a_change_without_a_place_is_at_the_next_point():
 
 def test_what_opens_has_colours_of_its_own():
     assert not set(KINDS.values()) & set(COLORS)
-    drawing = _drawn(Branch((point(0.0, 1.0, 0), point(0.4, 1.4, 0)), (), ()), "", "v")
+    drawing = _figure(Branch((point(0.0, 1.0, 0), point(0.4, 1.4, 0)), (), ()), "", "v")
     assert drawing.axes[0].get_ylabel() == "share of the logits\nafter each token"

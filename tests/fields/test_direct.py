@@ -55,8 +55,8 @@ def test_same_divergence(name, monkeypatch):
 def test_the_work_space_of_one_field_is_its_own():
     held = np.arange(4.0)
     first, second = (module.direct(lambda theta, out, held: 0.0, 2, held) for _ in range(2))
-    first.held[3] = 7.0
-    assert second.held.tolist()[:6] == [2, 4, 0, 1, 2, 3]
+    first.constants[3] = 7.0
+    assert second.constants.tolist()[:6] == [2, 4, 0, 1, 2, 3]
     assert held[1] == 1.0
 
 

@@ -113,7 +113,7 @@ def test_a_point_without_any_rate_is_degenerate():
     ],
 )
 def test_kinds_say_no_more_than_the_rates_known(rates, complete, asked, kind, index):
-    seen = Spectrum(np.array(rates), (), 0.0, complete, largest=2.0, asked=asked)
+    seen = Spectrum(np.array(rates), (), 0.0, complete, largest=2.0, requested=asked)
     point = CriticalPoint({"x": np.zeros(9)}, 0.0, 0.0, lambda: seen, gradient=True, loss=0.0)
     assert (point.kind, point.index) == (kind, index)
     assert point.json()["index"] == index
@@ -182,7 +182,7 @@ def test_large_models_are_finished_with_the_whole_jacobian():
 def test_frames_where_nothing_is_finite_are_not_slow():
     assert slow_frames(np.array([1.0, np.inf, 0.1, np.nan, 1.0])) == [2]
     assert slow_frames(np.full(3, np.nan)) == []
-    assert slow_frames(np.array([1.0, 0.1, 1.0, 0.3, 1.0, 0.01, 1.0]), most=2) == [1, 5], "the most marked, in order of time"
+    assert slow_frames(np.array([1.0, 0.1, 1.0, 0.3, 1.0, 0.01, 1.0]), limit=2) == [1, 5], "the most marked, in order of time"
 
 
 @pytest.mark.parametrize("size", [1e13, 1e200, np.inf, np.nan])

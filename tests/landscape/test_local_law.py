@@ -43,11 +43,11 @@ def test_an_escape_of_known_order(order, coefficient, start):
 def test_a_law_that_does_not_leave_is_none():
     found = local_law(near(3, -1.0), ZERO, np.full(1, 0.1), 1.0, 100.0)
     assert found.order is None
-    assert "it would not leave" in found.why
+    assert "it would not leave" in found.reason
 
 
 def test_a_law_of_too_low_an_order_is_none():
-    found = local_law(near(3, 1.0), ZERO, np.full(1, 0.1), 1.0, 100.0, most=2)
+    found = local_law(near(3, 1.0), ZERO, np.full(1, 0.1), 1.0, 100.0, orders=2)
     assert found.order is None
     assert found.remainder == pytest.approx(1.0), "all of a cubic field is left out at order two"
 

@@ -119,7 +119,7 @@ def test_iterations_that_do_not_converge(monkeypatch):
     np.testing.assert_allclose(whole.curvatures, np.linalg.eigvalsh(a), atol=1e-9)
     monkeypatch.setattr(spectra, "LARGEST_DENSE", 50)
     part = ss.spectrum(loss, params, fastest=5)
-    assert (part.complete, part.converged, part.asked) == (False, False, 5)
+    assert (part.complete, part.converged, part.requested) == (False, False, 5)
     assert 0 < len(part.rates) < 5
     monkeypatch.setattr(spectra, "ROUNDS", 0)
     with pytest.raises(ss.StagescopeError, match="none of the 5 fastest of 120 rates converged"):

@@ -10,7 +10,7 @@ import pytest
 
 import stagescope.papers
 from stagescope.errors import StagescopeError
-from stagescope.papers.published import HEADINGS, Distance, Published, distance_table, published, write_distances
+from stagescope.papers.published import HEADINGS, Distance, Published, Row, distance_table, published, write_distances
 
 PACKAGES = [
     found.name
@@ -101,6 +101,13 @@ def test_the_short_table_has_the_worst_number_of_each_quantity_and_its_cause():
     assert "- A10: the grid of steps" in table
     assert len({len(line) for line in table.partition("## Second")[0].splitlines() if line.startswith("|")}) == 1  # in columns
     assert sum(line.startswith("| A10") for line in distance_table(ROWS, every=True).splitlines()) == 3
+
+
+def test_what_the_paper_shows_without_a_number_is_not_decidable():
+    drawing = Row("First", "drawing", "", None, None, None, "a drawing")
+    assert drawing.verdict == "not decidable"
+    assert drawing.cells()[1:4] == ("-", "none", "-")
+    assert "- drawing: a drawing" in distance_table([drawing])
 
 
 def test_every_number_is_written(tmp_path):

@@ -42,7 +42,7 @@ PAPER = Paper(
 
 
 def clear():
-    for cached in (registry._found, registry._alone, registry._kinds, registry.tags, registry._watched):
+    for cached in (registry._load_all, registry._load_one, registry._kinds, registry.tags, registry._watched):
         cached.cache_clear()
 
 

@@ -11,7 +11,7 @@ from stagescope.cli.main import run as command
 from stagescope.papers import registry, watched
 from stagescope.papers.watched import WatchedReading
 from stagescope.watching import events
-from stagescope.watching.events import head_curves, rates_of, warm_up_end
+from stagescope.watching.events import head_curves, moves, rates_of, warm_up_end
 from stagescope.watching.source import gate_of
 from tests.papers.test_registry import PAPER, clear, install  # noqa: F401  (a fixture)
 from tests.watching.forged import Plant, falling, forged, warm
@@ -191,7 +191,7 @@ def test_of_many_curves_those_that_move_most_are_searched(monkeypatch):
 
 
 def test_how_far_patterns_moved(run):
-    moved = ss.reading(run).moved  # pyright: ignore[reportAttributeAccessIssue]
+    moved = np.linalg.norm(moves(run), axis=-1)
     assert moved.shape == (run.frames, 2, 3)
     assert np.all(moved[0] == 0)
     assert moved[-1, 0, 1] > 0.3 > 1e-3 > moved[-1, 0, 0]
@@ -249,7 +249,7 @@ def test_a_control_reaches_the_claims(run, shuffled, tmp_path):
     assert verdict() == "inconclusive"
     seen = ss.reading(run)
     assert isinstance(seen, WatchedReading)
-    assert seen.beside_control(control).gate is seen.gate
+    assert seen.with_control(control).gate is seen.gate
     assert seen.control is None
 
 

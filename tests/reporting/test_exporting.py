@@ -115,7 +115,7 @@ def test_every_kind_of_run_has_derived_curves(kind):
     assert len(found) == run.frames
     assert found.index.name == run.clock
     assert any(name.split("/")[0] not in run.series for name in found.columns)
-    assert ss.reading(run).underived == ()
+    assert ss.reading(run).failed_views == ()
 
 
 def test_wide_arrays_are_left_to_npz(tmp_path, capsys, monkeypatch):

@@ -121,8 +121,8 @@ def closed(name: str, plan: Any, given: dict[str, Any]) -> dict[str, Any]:
         reach = plan.what.model.reach
         paces = {f"pace {i + 1}": lin_forms.pace(process, i) for i in range(reach)}
         return {**paces, "levels": levels[: reach + 1].tolist()}
-    t0 = sns_forms.transition_time(process.vocab, len(process.classes), given["rate_y"])
-    return {"transition_time": t0, "levels": [np.log(process.vocab)]}
+    t0 = sns_forms.t0_prime(process.vocab, len(process.classes), given["rate_y"])
+    return {"t0_prime": t0, "levels": [np.log(process.vocab)]}
 
 
 def crossings(name: str, run: Any, field: Any) -> dict[str, float | None]:

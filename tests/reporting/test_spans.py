@@ -7,7 +7,7 @@ import pytest
 from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.registry import studies
-from stagescope.reporting.page import landing, span_of
+from stagescope.reporting.page import jump_target, span_of
 from tests.runs.samples import memory_run
 
 RUN = memory_run(frames=11)  # t from 0 to 1
@@ -46,7 +46,7 @@ def test_spans(shown, expected):
 
 def test_a_reader_lands_where_the_last_stage_begins():
     def lands(*shown):
-        return landing(Verdict("SnS:lemma-1", "s", "r", None, None, None, "confirmed", "", shown), STAGES, RUN)
+        return jump_target(Verdict("SnS:lemma-1", "s", "r", None, None, None, "confirmed", "", shown), STAGES, RUN)
 
     assert lands("condensation", "plateau *") == pytest.approx(0.5)
     assert lands("start", "E1") == pytest.approx(0.0)  # an event is seen with what comes before it

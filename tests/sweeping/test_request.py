@@ -44,7 +44,7 @@ def test_a_table(tmp_path):
     file = tmp_path / "table.csv"
     file.write_text("pi0,persistence,seed\n.4,.3,7\n.5,.6,8\n")
     found = list(points(plan(table=file, tokens=5)))
-    assert [(point.at, point.seed) for point in found] == [
+    assert [(point.values, point.seed) for point in found] == [
         ({"pi0": 0.4, "persistence": 0.3}, 7),
         ({"pi0": 0.5, "persistence": 0.6}, 8),
     ]

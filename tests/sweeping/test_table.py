@@ -25,12 +25,12 @@ def sweep(tmp_path):
     plan = cheap_plan(tmp_path, grid={"rate_y": "1,2", "optimizer": "flow,gd"}, seeds=3, umin=0.2)
     rows = []
     for point in points(plan):
-        fields = {"digest": point.digest, "study": "scan-snap", "seed": point.seed, "at": dict(point.at), "retry": 0}
+        fields = {"digest": point.digest, "study": "scan-snap", "seed": point.seed, "at": dict(point.values), "retry": 0}
         fields |= {"config": dict(point.config), "status": "finished", "reason": "", "seconds": 0.5}
-        if point.at["optimizer"] == "gd":
+        if point.values["optimizer"] == "gd":
             fields |= {"status": "diverged", "reason": "too fast", "events": {"snap": 1.0}, "numbers": {"loss": 1e30}}
         else:
-            snap = None if point.seed == 2 else 10.0 * point.at["rate_y"] + point.seed
+            snap = None if point.seed == 2 else 10.0 * point.values["rate_y"] + point.seed
             fields |= {
                 "events": {"snap": snap},
                 "stages": ["uniform", "scan"],
@@ -222,7 +222,7 @@ def test_a_value_typed_exactly_is_that_one(tmp_path):
     """Values that are as near to each other as a person's typing may be to one of them."""
     plan = cheap_plan(tmp_path, grid={"rate_y": [1.0, 1.000001]})
     fields = {"study": "scan-snap", "retry": 0, "status": "finished", "reason": "", "config": {}}
-    RowWriter(tmp_path).commit([{**fields, "digest": p.digest, "seed": p.seed, "at": dict(p.at)} for p in points(plan)])
+    RowWriter(tmp_path).commit([{**fields, "digest": p.digest, "seed": p.seed, "at": dict(p.values)} for p in points(plan)])
     assert ss.load_sweep(tmp_path).find({"rate_y": 1.000001})["at"] == {"rate_y": 1.000001}
 
 
@@ -239,7 +239,7 @@ def test_an_event_that_a_model_does_not_have_is_not_merely_late(tmp_path):
     fields = {"study": "focus-dilution", "retry": 0, "status": "finished", "reason": "", "config": {}, "end": 1.0}
     events = [{"E2": None, "focus0": 1.0, "focus0.2": 3.0}, {"E2": None, "E4": None, "focus0": 1.0}]
     rows = [
-        {**fields, "digest": p.digest, "seed": 0, "at": dict(p.at), "events": e}
+        {**fields, "digest": p.digest, "seed": 0, "at": dict(p.values), "events": e}
         for p, e in zip(points(plan), events, strict=True)
     ]
     RowWriter(tmp_path).commit(rows)

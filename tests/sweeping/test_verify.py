@@ -21,8 +21,14 @@ def folder(tmp_path):
     plan = cheap_plan(tmp_path / "sweep", grid={"rate_y": "1,2,3,4"})
     writer = RowWriter(tmp_path / "sweep")
     settled = {"status": "finished", "reason": "", "numbers": {"loss": 0.5}, "retry": 0}
-    for each in points(plan):
-        place = {"digest": each.digest, "study": plan.study, "seed": each.seed, "at": dict(each.at), "config": dict(each.config)}
+    for point in points(plan):
+        place = {
+            "digest": point.digest,
+            "study": plan.study,
+            "seed": point.seed,
+            "at": dict(point.values),
+            "config": dict(point.config),
+        }
         writer.commit([{**place, **settled}])
     plan.model_copy(update={"journal": writer.settle()}).save(tmp_path / "sweep")
     return tmp_path / "sweep"

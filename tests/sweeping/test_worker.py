@@ -184,12 +184,12 @@ def test_many_points_in_one_call_are_the_points_one_by_one(tmp_path):
     ]
     found = []
     for name, measures in (("together", ("numbers",)), ("apart", ("events", "numbers"))):
-        plan = cheap_plan(tmp_path / name, table=lines, preset="figure-6", measures=measures, steps=5)
+        plan = cheap_plan(tmp_path / name, table=lines, preset="published-medium", measures=measures, steps=5)
         work(task_of(plan, tmp_path / name))
         found.append([row["numbers"] for row in load_sweep(tmp_path / name).rows])
     assert found[0] == found[1]
     of = study("scan-snap")
-    diverging = of.configured("figure-6", rate_y=1e30)
+    diverging = of.configured("published-medium", rate_y=1e30)
     assert of.many is not None
     assert of.many([of.configured("syn-small-flow"), diverging], [0, 0]) == [None, None]
 

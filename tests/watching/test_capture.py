@@ -242,7 +242,7 @@ def test_a_model_that_was_changed_is_refused():
 
 def test_no_plan_of_nothing():
     assert Plan.of([]).layers([]) == []
-    assert Capture(3, CONTEXT).seen == []
+    assert Capture(3, CONTEXT).patterns == []
 
 
 class HeadsFirst(FourAxes):

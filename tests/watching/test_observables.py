@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from stagescope.watching.capture import Seen
+from stagescope.watching.capture import Attention
 from stagescope.watching.heads import prefix_match
 from stagescope.watching.observer import AXES, HeadNumbers, Parameters, Sizes, _by_layer, _grouped
 from stagescope.watching.probe import Probe
@@ -22,7 +22,7 @@ def probe_of(count: int, length: int, vocabulary: int, seed: int) -> Probe:
     return Probe(tokens(count, length, seed, vocabulary), torch.cat([half, half], dim=1), str)
 
 
-def random_layers(count: int, length: int, heads: list[int], seed: int, sharp: float = 2.0) -> list[Seen]:
+def random_layers(count: int, length: int, heads: list[int], seed: int, sharp: float = 2.0) -> list[Attention]:
     """Causal patterns of layers with so many heads, with queries and keys that have nothing to do with them."""
     draw = torch.Generator().manual_seed(seed)
     found = []
@@ -30,15 +30,15 @@ def random_layers(count: int, length: int, heads: list[int], seed: int, sharp: f
         scores = sharp * torch.randn(count + 2, each, length, length, generator=draw)
         weights = torch.softmax(scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf), dim=-1)
         pair = (torch.randn(count + 2, each, length, 5, generator=draw) for _ in range(2))
-        found.append(Seen(f"layer {place}", weights, *pair))
+        found.append(Attention(f"layer {place}", weights, *pair))
     return found
 
 
-def numbers(probe: Probe, layers: list[Seen], shown: int = 4, sizes: Sizes = SMALL) -> dict[str, np.ndarray]:
+def numbers(probe: Probe, layers: list[Attention], shown: int = 4, sizes: Sizes = SMALL) -> dict[str, np.ndarray]:
     return HeadNumbers(probe, shown, sizes).of(layers)
 
 
-def second_opinion(probe: Probe, layer: Seen, sizes: Sizes) -> dict[str, np.ndarray]:
+def second_opinion(probe: Probe, layer: Attention, sizes: Sizes) -> dict[str, np.ndarray]:
     count, half = len(probe.ids), probe.period
     text, twice = layer.weights[:count].double().numpy(), layer.weights[count:].double().numpy()
     ids, types = probe.ids.tolist(), probe.types(sizes.types)
@@ -100,7 +100,7 @@ def planted(choose, count: int = 3, length: int = 24, seed: int = 0):
     for b, row in enumerate(probe.all.tolist()):
         for q in range(length):
             weights[b, 0, q, choose(row, q)] = 1.0
-    return numbers(probe, [Seen("planted", weights)], sizes=Sizes()), probe
+    return numbers(probe, [Attention("planted", weights)], sizes=Sizes()), probe
 
 
 def test_a_head_that_attends_to_the_previous_token():
@@ -147,7 +147,7 @@ def test_a_head_that_attends_to_one_type():
 def test_uniform_attention():
     length = 24
     weights = (torch.ones(length, length).tril() / torch.arange(1, length + 1)[:, None]).expand(5, 2, -1, -1)
-    found = numbers(probe_of(3, length, 9, 0), [Seen("uniform", weights)], sizes=Sizes())
+    found = numbers(probe_of(3, length, 9, 0), [Attention("uniform", weights)], sizes=Sizes())
     assert found["entropy"][0, 0] == pytest.approx(np.mean(np.log(np.arange(1, length + 1))), abs=1e-5)
     assert found["sink"][0, 0] == pytest.approx(np.mean(1 / np.arange(5, length + 1)), abs=1e-6)
     np.testing.assert_allclose(found["agreement"], 1.0, atol=1e-5)
@@ -167,12 +167,12 @@ def test_a_sketch_keeps_distances_in_the_mean():
 
 def test_a_pattern_without_queries_has_no_score_values():
     layer = random_layers(2, 12, [2], 0)[0]
-    assert "score_values" not in numbers(probe_of(2, 12, 6, 0), [Seen("softmax", layer.weights)])
+    assert "score_values" not in numbers(probe_of(2, 12, 6, 0), [Attention("softmax", layer.weights)])
 
 
 def test_patterns_that_are_no_numbers_give_no_error():
     layer = random_layers(2, 12, [2], 0)[0]
-    broken = Seen("", *(torch.full_like(one, torch.nan) for one in (layer.weights, layer.query, layer.key)))
+    broken = Attention("", *(torch.full_like(one, torch.nan) for one in (layer.weights, layer.query, layer.key)))
     found = numbers(probe_of(2, 12, 6, 0), [broken])
     assert all(np.isnan(found[name]).all() for name in found)
 

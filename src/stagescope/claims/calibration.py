@@ -18,7 +18,7 @@ Draw = Mapping[str, Any]
 class Bars:
     """What a calibrated claim must meet."""
 
-    most: float = 4 / 30  # largest share of nulls confirmed, and of inputs in regime violated, of one claim
+    per_claim: float = 4 / 30  # largest share of nulls confirmed, and of inputs in regime violated, of one claim
     pooled: float = 0.05  # the same of all claims together
     tested: float = 1 / 3  # least share of the draws of some null that are in the claim's regime, so that it is put to a test
     decided: float = 0.6  # least share of the inputs in regime that are decided
@@ -39,9 +39,9 @@ class NullCounts:
 
     @classmethod
     def of(cls, name: str, verdicts: Sequence[Mapping[str, Any]]) -> "NullCounts":
-        seen = Counter(each["verdict"] for each in verdicts)
-        inside = sum(each["in_regime"] for each in verdicts)
-        return cls(name, len(verdicts), inside, seen["confirmed"], seen["violated"])
+        counts = Counter(verdict["verdict"] for verdict in verdicts)
+        inside = sum(verdict["in_regime"] for verdict in verdicts)
+        return cls(name, len(verdicts), inside, counts["confirmed"], counts["violated"])
 
 
 @dataclass(frozen=True)
@@ -62,32 +62,32 @@ class Line:
     @classmethod
     def of(cls, claim: Claim, draws: Sequence[Draw]) -> "Line":
         inputs = _verdicts(claim, (draw for draw in draws if draw["role"] == "input"))
-        applies = [each for each in inputs if each["verdict"] != "not applicable"]
-        inside = [each for each in applies if each["in_regime"]]
-        seen = Counter(each["verdict"] for each in inside)
-        counts = (len(applies), len(inside), seen["confirmed"], seen["violated"], seen["inconclusive"])
+        applies = [verdict for verdict in inputs if verdict["verdict"] != "not applicable"]
+        inside = [verdict for verdict in applies if verdict["in_regime"]]
+        tally = Counter(verdict["verdict"] for verdict in inside)
+        counts = (len(applies), len(inside), tally["confirmed"], tally["violated"], tally["inconclusive"])
         nulls = []
         for null in claim.nulls:
-            drawn = (draw for draw in draws if draw["role"] == "null" and draw["family"] == null.name)
-            nulls.append(NullCounts.of(null.name, _verdicts(claim, drawn)))
+            null_draws = (draw for draw in draws if draw["role"] == "null" and draw["family"] == null.name)
+            nulls.append(NullCounts.of(null.name, _verdicts(claim, null_draws)))
         return cls(claim.tag, claim.kind, claim.rules, claim.cost, *counts, tuple(nulls))
 
-    def nulls_total(self, what: str) -> int:
+    def nulls_total(self, outcome: str) -> int:
         """A count over all nulls of the claim."""
-        return sum(getattr(null, what) for null in self.nulls)
+        return sum(getattr(null, outcome) for null in self.nulls)
 
     @property
     def problems(self) -> list[str]:
         """Which bars it misses."""
         sentences, decided = [], self.confirmed + self.violated
-        if self.violated > BARS.most * self.in_regime:
+        if self.violated > BARS.per_claim * self.in_regime:
             sentences.append(f"violated on {self.violated} of {self.in_regime} inputs in regime")
         if not self.nulls:
             sentences.append("no null")
         sentences += [
             f"confirmed on {null.confirmed} of {null.draws} draws of {null.name}"
             for null in self.nulls
-            if null.confirmed > BARS.most * null.draws
+            if null.confirmed > BARS.per_claim * null.draws
         ]
         if self.nulls and all(null.in_regime < BARS.tested * null.draws for null in self.nulls):
             sentences.append(
@@ -124,7 +124,7 @@ class Calibration:
     @property
     def null_confirmed(self) -> float:
         """The share of nulls confirmed, over all claims."""
-        confirmed, draws = (sum(line.nulls_total(what) for line in self.lines) for what in ("confirmed", "draws"))
+        confirmed, draws = (sum(line.nulls_total(outcome) for line in self.lines) for outcome in ("confirmed", "draws"))
         return confirmed / max(1, draws)
 
     @property
@@ -154,7 +154,7 @@ class Calibration:
         for head in heads:
             table.add_column(head)
         for line in self.lines:
-            yes, no, draws = (line.nulls_total(what) for what in ("confirmed", "violated", "draws"))
+            yes, no, draws = (line.nulls_total(outcome) for outcome in ("confirmed", "violated", "draws"))
             null = f"{yes}, {no} of {draws}" if line.nulls else "-"
             numbers = map(str, (line.confirmed, line.violated, line.open))
             table.add_row(line.tag, f"{line.in_regime} of {line.applies}", *numbers, null, "; ".join(line.problems))
@@ -162,5 +162,5 @@ class Calibration:
 
     def summary(self) -> str:
         nulls = f"confirmed on {self.null_confirmed:.1%} of nulls, " if any(line.nulls for line in self.lines) else ""
-        said = f"all claims: {nulls}violated on {self.violated:.1%} of inputs in regime"
-        return said + (f"; {len(self.failed)} draws failed, the first: {self.failed[0]}" if self.failed else "")
+        sentence = f"all claims: {nulls}violated on {self.violated:.1%} of inputs in regime"
+        return sentence + (f"; {len(self.failed)} draws failed, the first: {self.failed[0]}" if self.failed else "")

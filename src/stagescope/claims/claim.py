@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from stagescope.claims.comparison import Comparison, OverRuns, Regime
 from stagescope.claims.inputs import Inputs, Rates
 from stagescope.detect.stage import BROKEN
-from stagescope.errors import InputError, StagescopeError, message
+from stagescope.errors import InputError, StagescopeError, message, raised_at
 
 if TYPE_CHECKING:
     from stagescope.runs.run import Run
@@ -137,8 +137,8 @@ class Claim:
         for name in self.shown:
             if not isinstance(name, str):
                 raise InputError(f"the claim {self.tag}: shown has a {type(name).__name__}; give names of events or stages")
-        given = self.null if isinstance(self.null, Iterable) else (self.null,)
-        object.__setattr__(self, "null", tuple(given))
+        nulls = self.null if isinstance(self.null, Iterable) else (self.null,)
+        object.__setattr__(self, "null", tuple(nulls))
         for null in self.nulls:
             if not isinstance(null, Inputs):
                 raise InputError(f"the claim {self.tag}: null is {null!r}; give ss.Inputs(name, sentence, make), or several")
@@ -165,20 +165,18 @@ class Claim:
         """The row of a claim whose evidence could not be computed."""
         return self._failed(Regime(False, "not decided"), "the evidence of the claim", error)
 
-    def out_of_regime(self, why: str) -> Verdict:
+    def out_of_regime(self, reason: str) -> Verdict:
         """The row of a claim that is about another kind of run; nothing is computed."""
-        return self._row(Regime(False, why), "inconclusive", f"out of regime: {why}")
+        return self._row(Regime(False, reason), "inconclusive", f"out of regime: {reason}")
 
     def _failed(self, regime: Regime, what: str, error: BaseException) -> Verdict:
         if isinstance(error, StagescopeError):
             return self._row(regime, "inconclusive", f"not computed: {message(error)}")
         # Where it was raised: the file by its last name, and the line; that of the claim where the package raised it.
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-        own = [frame for frame in frames if Path(__file__).parents[1] not in Path(frame.filename).parents]
-        frames = own or frames
-        place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-        why = f"{what} raised {type(error).__name__}: {message(error)}{place}"
-        return self._row(regime, "inconclusive", why, error=type(error).__name__)
+        user_frames = [frame for frame in frames if Path(__file__).parents[1] not in Path(frame.filename).parents]
+        reason = f"{what} raised {type(error).__name__}: {message(error)}{raised_at(user_frames or frames)}"
+        return self._row(regime, "inconclusive", reason, error=type(error).__name__)
 
     def _decide(self, run: "Run", evidence: Any, regime: Regime) -> Verdict:
         if not regime.applies:
@@ -193,20 +191,20 @@ class Claim:
         for name in ("predicted", "measured"):
             value = getattr(comparison, name)
             if isinstance(value, float) and not math.isfinite(value):
-                why = f"the {name} number is {value}, which decides nothing ({comparison.reason})"
-                return self._row(regime, "inconclusive", why, comparison)
+                reason = f"the {name} number is {value}, which decides nothing ({comparison.reason})"
+                return self._row(regime, "inconclusive", reason, comparison)
         return self._row(regime, "confirmed" if comparison.holds else "violated", comparison.reason, comparison)
 
     def _outside(self, evidence: Any, regime: Regime) -> Verdict:
         """Out of regime the numbers are shown, unless they cost companion runs, but decide nothing."""
-        why = f"out of regime: {regime.sentence}"
-        row = self._row(regime, "inconclusive", why)
+        reason = f"out of regime: {regime.sentence}"
+        row = self._row(regime, "inconclusive", reason)
         if not self.cost:
             comparison = self._returned("compare", self.compare(evidence), Comparison)
-            shown = (
+            measured = (
                 "" if comparison.measured is None else f" ({comparison.reason})"
             )  # why there is no number is said by the regime
-            row = self._row(regime, "inconclusive", why + shown, comparison)
+            row = self._row(regime, "inconclusive", reason + measured, comparison)
         return self._with_options(evidence, row)
 
     def _with_options(self, evidence: Any, row: Verdict, wanted: bool = True) -> Verdict:
@@ -220,7 +218,7 @@ class Claim:
         return value
 
     def _row(
-        self, regime: Regime, verdict: Outcome, reason: str, found: Comparison | None = None, error: str | None = None
+        self, regime: Regime, verdict: Outcome, reason: str, comparison: Comparison | None = None, error: str | None = None
     ) -> Verdict:
         names = ("predicted", "measured", "tolerance", "predicted_error", "measured_error", "unit", "over_runs")
         return Verdict(
@@ -236,8 +234,8 @@ class Claim:
             error=error,
             rules=self.rules,
             in_regime=regime.holds,
-            cost=self.cost if regime.holds and found is not None else "",
-            **{name: getattr(found, name, None) for name in names},
+            cost=self.cost if regime.holds and comparison is not None else "",
+            **{name: getattr(comparison, name, None) for name in names},
         )
 
 
@@ -257,23 +255,23 @@ def claim(
 class ClaimTable:
     """The claims of a paper as their code is defined: `@claim(TAG, regime)` stands above the function that compares.
 
-    All else that a claim needs is in `words`; `tested` are the claims that have their code.
+    All else that a claim needs is in `words`, or given to the decorator; `tested` are the claims that have their code.
     """
 
-    words: Mapping[str, Mapping[str, Any]]
+    words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tested: dict[str, Claim] = field(default_factory=dict)
 
     def __call__(self, tag: str, regime: Callable[[Any], Any], **more: Any) -> Callable[[Any], Any]:
         def add(compare: Any) -> Any:
-            self.tested[tag] = Claim(tag=tag, regime=regime, compare=compare, **self.words[tag], **more)
+            self.tested[tag] = Claim(tag=tag, regime=regime, compare=compare, **{**self.words.get(tag, {}), **more})
             return compare
 
         return add
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """In the order of the words."""
-        return tuple(self.tested[tag] for tag in self.words if tag in self.tested)
+        """In the order of the words, or of their code where there are none."""
+        return tuple(self.tested[tag] for tag in self.words or self.tested if tag in self.tested)
 
 
 def _unfinished(run: "Run") -> str:

@@ -44,9 +44,9 @@ class OverRuns:
         object.__setattr__(self, "names", tuple(self.names))
         count = len(self.x)
         for name in ("measured", "predicted", "names"):
-            held = len(getattr(self, name))
-            if held != count and not (held == 0 and name != "measured"):
-                raise InputError(f"there are {count} runs, but {held} entries in {name}; give one for each run")
+            entries = len(getattr(self, name))
+            if entries != count and not (entries == 0 and name != "measured"):
+                raise InputError(f"there are {count} runs, but {entries} entries in {name}; give one for each run")
         if None in self.x:
             raise InputError(f"x is {self.x}; give a finite number for each run")
         for name, log in (("x", self.log_x), ("measured", self.log_y), ("predicted", self.log_y)):
@@ -194,10 +194,10 @@ def agreement(
         >>> ss.agreement(1.0, 1.04, 0.05, "1.04 is near 1", measured_error=0.02).holds is None
         True
     """
-    apart, error = abs(measured - predicted), math.hypot(predicted_error, measured_error)
-    holds = True if apart + error <= tolerance else False if apart - error > tolerance else None
+    gap, error = abs(measured - predicted), math.hypot(predicted_error, measured_error)
+    holds = True if gap + error <= tolerance else False if gap - error > tolerance else None
     if holds is None:
-        reason += f"; the difference is {apart:.3g} with an error of {error:.2g}: undecided at a tolerance of {tolerance:.3g}"
+        reason += f"; the difference is {gap:.3g} with an error of {error:.2g}: undecided at a tolerance of {tolerance:.3g}"
     return Comparison(predicted, measured, tolerance, holds, reason, predicted_error, measured_error, unit, over_runs)
 
 
@@ -255,14 +255,14 @@ def beyond_chance(
         True
     """
     chance = np.asarray(chance, dtype=float)
-    reached = int(np.sum(chance >= measured))
+    count = int(np.sum(chance >= measured))
     bar = max(float(np.quantile(chance, 1 - CHANCE)), least)
-    above = (1 + reached) / (1 + chance.size) <= CHANCE and measured - (measured_error or 0.0) >= least
+    above = (1 + count) / (1 + chance.size) <= CHANCE and measured - (measured_error or 0.0) >= least
     plain = measured <= float(np.median(chance)) or measured < least
     low = plain if measured_error is None else measured + measured_error < bar
     holds = True if above else False if low else None
-    said = f"{reason}; {reached} of {chance.size} permutations reach it"
-    return Comparison(bar, measured, "above", holds, said, None, measured_error, unit)
+    sentence = f"{reason}; {count} of {chance.size} permutations reach it"
+    return Comparison(bar, measured, "above", holds, sentence, None, measured_error, unit)
 
 
 def _check_text(what: str, value: Any) -> None:

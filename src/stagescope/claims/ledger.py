@@ -87,12 +87,12 @@ class Ledger:
         """What a notebook shows: a claim a row; those that do not apply are folded."""
         heads = ("verdict", "claim", "predicted", "measured", "tolerance", "reason")
         rows = [_cells(row) for row in self.verdicts if row.verdict != "not applicable"]
-        others = [_cells(row) for row in self.verdicts if row.verdict == "not applicable"]
+        not_applicable = [_cells(row) for row in self.verdicts if row.verdict == "not applicable"]
         return block(
             title("Ledger", self.summary()),
             *map(note, self.notes),
             table(heads, rows) if rows else "",
-            folded(f"{_claims(len(others))} not applicable", table(heads, others)) if others else "",
+            folded(f"{_claims(len(not_applicable))} not applicable", table(heads, not_applicable)) if not_applicable else "",
             *map(note, self.remarks()),
         )
 
@@ -149,9 +149,9 @@ class Ledger:
     def summary(self) -> str:
         """How many groups of predictions and patterns have each verdict; the unit is said where a group has several claims."""
         counts, claims = self.counts(), len(self.verdicts)
-        said = ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
+        text = ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
         groups = f"{counts.total()} group{'' if counts.total() == 1 else 's'}"
-        return said + (f" ({groups} of {claims} claims)" if claims > counts.total() else "")
+        return text + (f" ({groups} of {claims} claims)" if claims > counts.total() else "")
 
     def remarks(self) -> tuple[str, ...]:
         """What a reader must know of the claims themselves, one sentence each."""
@@ -164,9 +164,9 @@ class Ledger:
             remarks.append("claims that rest on one measurement are a group, and count as one")
         if plain:
             remarks.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
-        beside = tuple(row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict)
-        if beside:
-            decided = replace(self, verdicts=beside).summary()
+        companions = tuple(row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict)
+        if companions:
+            decided = replace(self, verdicts=companions).summary()
             remarks.append(f"claims that this run cannot decide, with other options: {decided}")
         places: dict[str, list[str]] = {}
         for row in self.verdicts:
@@ -199,8 +199,8 @@ def _options(place: Elsewhere) -> str:
 
     unset = [name for name, value in place.options.items() if value is None or value is False or value in ((), [])]
     words = [word for name, value in place.options.items() if name not in unset for word in option_words(name, value)]
-    left = f"(leave out {' '.join(map(option, unset))})" if unset else ""
-    return " ".join(filter(None, (shlex.join(words), left)))
+    omitted = f"(leave out {' '.join(map(option, unset))})" if unset else ""
+    return " ".join(filter(None, (shlex.join(words), omitted)))
 
 
 def _number(value: float | str | None, error: float | None = None) -> str:

@@ -15,28 +15,28 @@ Claims = str | Claim | Iterable[Claim]
 """Claims as a caller gives them: one, several, or "module:NAME"."""
 
 
-def own_claims(given: Claims) -> tuple[Claim, ...]:
+def own_claims(claims: Claims) -> tuple[Claim, ...]:
     """The claims that are given; "module:NAME" is imported from the current folder or from what is installed."""
-    if isinstance(given, str):
-        module, name = _parts(given)
-        return _checked(member(imported(module, "claims"), name, (Claim, tuple, list)), given)
-    return _checked(given, "claims")
+    if isinstance(claims, str):
+        module, name = _parts(claims)
+        return _checked(member(imported(module, "claims"), name, (Claim, tuple, list)), claims)
+    return _checked(claims, "claims")
 
 
-def refuse_taken(own: Iterable[Claim], written: Iterable[Claim]) -> None:
+def refuse_taken(claims: Iterable[Claim], written: Iterable[Claim]) -> None:
     """A claim of one's own with the tag of a paper's would be taken for it."""
-    taken = {claim.tag for claim in written}
-    for claim in own:
-        if claim.tag in taken:
+    tags = {claim.tag for claim in written}
+    for claim in claims:
+        if claim.tag in tags:
             raise InputError(f"the tag {claim.tag!r} is that of a claim of the paper; give your own claim another tag")
 
 
-def claims_digest(given: Claims) -> str:
+def claims_digest(claims: Claims) -> str:
     """SHA-256 of the files in which claims are written, so that a change of them is noticed."""
-    if isinstance(given, str):
-        return source_digest(given)
+    if isinstance(claims, str):
+        return source_digest(claims)
     seal = hashlib.sha256()
-    for claim in own_claims(given):
+    for claim in own_claims(claims):
         for function in (claim.regime, claim.compare, *(null.make for null in claim.nulls)):
             module = sys.modules.get(getattr(function, "func", function).__module__)  # `func` of a partial
             file = getattr(module, "__file__", None)
@@ -46,22 +46,22 @@ def claims_digest(given: Claims) -> str:
     return seal.hexdigest()
 
 
-def source_digest(given: str) -> str:
+def source_digest(name: str) -> str:
     """SHA-256 of the file of the module in "module:NAME", so that a change of the claims is noticed."""
-    module = imported(_parts(given)[0], "claims")
+    module = imported(_parts(name)[0], "claims")
     if getattr(module, "__file__", None) is None or module.__name__ == "__main__":
-        raise InputError(f"{given}: workers cannot import {module.__name__}; write the claims into a file of their own")
+        raise InputError(f"{name}: workers cannot import {module.__name__}; write the claims into a file of their own")
     return hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()
 
 
-def forget(given: str) -> None:
+def forget(name: str) -> None:
     """Import the module of "module:NAME" anew when it is next used: a worker may have the claims of an earlier call."""
-    sys.modules.pop(_parts(given)[0], None)
+    sys.modules.pop(_parts(name)[0], None)
     importlib.invalidate_caches()
 
 
-def _parts(given: str) -> tuple[str, str]:
-    return parts(given, "claims", "myclaims:CLAIMS")
+def _parts(name: str) -> tuple[str, str]:
+    return parts(name, "claims", "myclaims:CLAIMS")
 
 
 def _checked(given: Any, what: str) -> tuple[Claim, ...]:

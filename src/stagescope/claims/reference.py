@@ -30,11 +30,11 @@ class Reference:
     def bibtex(self) -> str:
         authors = self.authors.replace(", ", " and ")
         lines = (f"title = {{{self.title}}}", f"author = {{{authors}}}", f"year = {{{self.year}}}")
-        rest = (f"note = {{{self.venue}}}",)
+        extra = (f"note = {{{self.venue}}}",)
         if self.arxiv:
-            rest += (f"eprint = {{{self.arxiv}}}", "archivePrefix = {arXiv}")
-        own = f"@misc{{{self.key},\n  " + ",\n  ".join(lines + rest) + "\n}"
-        return own if self.also is None else f"{own}\n{self.also.bibtex}"
+            extra += (f"eprint = {{{self.arxiv}}}", "archivePrefix = {arXiv}")
+        entry = f"@misc{{{self.key},\n  " + ",\n  ".join(lines + extra) + "\n}"
+        return entry if self.also is None else f"{entry}\n{self.also.bibtex}"
 
 
 @dataclass(frozen=True)

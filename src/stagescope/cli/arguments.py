@@ -13,24 +13,24 @@ from stagescope.papers.registry import studies, study
 
 def refuse_unknown(verb: str, name: str, fields: Iterable[str], arguments: Iterable[str]) -> None:
     """The first word that looks like an option and is none of these fields, with the nearest one, or the studies that have it."""
-    known = {option(field.rstrip("_")) for field in fields} | {"--help"}
+    options = {option(field.rstrip("_")) for field in fields} | {"--help"}
     for word in arguments:
-        given = word.partition("=")[0].replace("_", "-")
-        if not given.startswith("--") or not given[2:3].isalpha() or given in known:
+        flag = word.partition("=")[0].replace("_", "-")
+        if not flag.startswith("--") or not flag[2:3].isalpha() or flag in options:
             continue
-        more = f"`stagescope {verb} {name} --help` lists the options"
-        others = [
-            study.name for study in studies().values() if any(option(field) == given for field in study.options.model_fields)
+        hint = f"`stagescope {verb} {name} --help` lists the options"
+        studies_with = [
+            study.name for study in studies().values() if any(option(field) == flag for field in study.options.model_fields)
         ]
-        if not others:
-            raise unknown(f"option of {verb} {name}", given, known, (more,))
-        if name in others:
-            raise InputError(f"`stagescope {verb}` does not take {given}: it is an option of `stagescope run {name}`; {more}")
-        raise InputError(f"{name} has no option {given}; it is for {', '.join(others)}; {more}")
+        if not studies_with:
+            raise unknown(f"option of {verb} {name}", flag, options, (hint,))
+        if name in studies_with:
+            raise InputError(f"`stagescope {verb}` does not take {flag}: it is an option of `stagescope run {name}`; {hint}")
+        raise InputError(f"{name} has no option {flag}; it is for {', '.join(studies_with)}; {hint}")
 
 
 FLAG = "--config"
-_OWN = ("study", "preset", "seed", "out")
+_SETTINGS = ("study", "preset", "seed", "out")
 """What a configuration may set besides the options of its study."""
 
 
@@ -42,15 +42,15 @@ def expanded(arguments: Sequence[str]) -> list[str]:
     place = words.index(FLAG)
     if place + 1 >= len(words):
         raise InputError(f"{FLAG} needs the file of a run configuration, such as the page of `stagescope play` saves")
-    path, rest = Path(words[place + 1]), [*words[1:place], *words[place + 2 :]]
+    path, remaining = Path(words[place + 1]), [*words[1:place], *words[place + 2 :]]
     config = read_config(path)
-    named = rest[:1] if rest and not rest[0].startswith("-") else []
+    named = remaining[:1] if remaining and not remaining[0].startswith("-") else []
     if named and named != [config["study"]]:
         raise InputError(f"{path} is a configuration of {config['study']}, not of {named[0]}")
-    given = {word.partition("=")[0].replace("_", "-") for word in rest if word.startswith("--")}
-    kept = {name: value for name, value in config.items() if name != "study" and option(name) not in given}
-    own = [word for name, value in kept.items() for word in option_words(name, value)]
-    return ["run", config["study"], *own, *rest[len(named) :]]
+    flags = {word.partition("=")[0].replace("_", "-") for word in remaining if word.startswith("--")}
+    settings = {name: value for name, value in config.items() if name != "study" and option(name) not in flags}
+    setting_words = [word for name, value in settings.items() for word in option_words(name, value)]
+    return ["run", config["study"], *setting_words, *remaining[len(named) :]]
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -63,10 +63,10 @@ def read_config(path: Path) -> dict[str, Any]:
         raise InputError(f"cannot read the run configuration {path}: {error}") from None
     if not isinstance(config, dict) or not isinstance(config.get("study"), str):
         raise InputError(f'{path} is no run configuration; expected a JSON object such as {{"study": "focus-dilution"}}')
-    known = (*_OWN, *study(config["study"]).options.model_fields)
+    names = (*_SETTINGS, *study(config["study"]).options.model_fields)
     for name, value in config.items():
-        if name not in known:
-            raise unknown(f"option of {config['study']} in {path}:", name, known)
+        if name not in names:
+            raise unknown(f"option of {config['study']} in {path}:", name, names)
         for one in value if isinstance(value, list) else (value,):
             if isinstance(one, dict | list):
                 raise InputError(f"{name} in {path} is {value!r:.60}; expected a number, a text or a list of them")

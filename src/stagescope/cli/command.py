@@ -43,8 +43,8 @@ def outcome(run: "Run") -> str:
     """How a run ended, and what to do next."""
     last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "nothing"
     loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""
-    said = printable(f"{run.status}: {run.frames} frame{'' if run.frames == 1 else 's'} to {last}{loss}")
-    return f"{said}\nnext: stagescope stages {run.path}  |  stagescope check {run.path}" if run.done else said
+    sentence = printable(f"{run.status}: {run.frames} frame{'' if run.frames == 1 else 's'} to {last}{loss}")
+    return f"{sentence}\nnext: stagescope stages {run.path}  |  stagescope check {run.path}" if run.done else sentence
 
 
 def open_page(path: Path) -> None:
@@ -88,10 +88,10 @@ class Arguments(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        own = cls.__annotations__  # where tyro looks
+        annotations = cls.__annotations__  # where tyro looks
         for name, info in cls.model_fields.items():
-            if name in own and not info.is_required():
-                own[name] = Annotated[own[name], _HINT]
+            if name in annotations and not info.is_required():
+                annotations[name] = Annotated[annotations[name], _HINT]
 
     @property
     def progress(self) -> bool | None:
@@ -105,13 +105,13 @@ class StudyFlags(Arguments):
     study_name: ClassVar[str] = ""
 
     @classmethod
-    def unused_of(cls, found: "Study") -> tuple[str, ...]:
+    def unused_of(cls, of_study: "Study") -> tuple[str, ...]:
         """Options of the study that have no effect on this command."""
         return ()
 
-    def options_of(self, found: "Study") -> dict[str, Any]:
+    def options_of(self, of_study: "Study") -> dict[str, Any]:
         """The options of the study as they are given."""
-        return {name: getattr(self, name) for name in found.options.model_fields if name in type(self).model_fields}
+        return {name: getattr(self, name) for name in of_study.options.model_fields if name in type(self).model_fields}
 
 
 class Command(Arguments):
@@ -156,21 +156,21 @@ def named_values(words: Iterable[str], example: str) -> dict[str, str]:
     return values
 
 
-def objective(given: str | None) -> Any:
+def objective(name: str | None) -> Any:
     """The objective that an option names; None where it is not given."""
-    if given is None:
+    if name is None:
         return None
     from stagescope.papers.rebuild import own_objective
 
-    return own_objective(given)
+    return own_objective(name)
 
 
-def answer(found: Any, as_json: bool, show: str) -> int:
+def answer(value: Any, as_json: bool, show: str) -> int:
     """Print what a command found: as JSON, or by the function of `render` that is named."""
     if as_json:
-        print_json(found.json() if hasattr(found, "json") else found)
+        print_json(value.json() if hasattr(value, "json") else value)
     else:
         from stagescope.cli import render
 
-        getattr(render, show)(found)
+        getattr(render, show)(value)
     return 0

@@ -40,17 +40,17 @@ def kept(arguments: Sequence[str]) -> bool:
     return True
 
 
-def show(verb: str, found: Any, as_json: bool, whole: bool = False, hint: bool = True) -> None:
+def show(verb: str, value: Any, as_json: bool, all_events: bool = False, hint: bool = True) -> None:
     """Print stages, a ledger of claims or a saddle ladder, for people or as JSON."""
     if as_json:
-        print_json(found.json())
+        print_json(value.json())
         return
     from stagescope.cli import render
 
     if verb == "stages":
-        render.print_stages(found, whole)
+        render.print_stages(value, all_events)
     else:
-        (render.print_ledger if verb == "check" else render.print_ladder)(found)
+        (render.print_ledger if verb == "check" else render.print_ladder)(value)
     if hint and verb != "ladder":
         print(render.HINT)
 

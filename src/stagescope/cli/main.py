@@ -91,8 +91,8 @@ def run(arguments: list[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt as interrupt:
         lost = getattr(interrupt, "folder", ...) is None  # a run in memory: how Python would keep it helps nobody here
-        said = "" if lost else str(interrupt)
-        say(said or "interrupted; nothing was kept")
+        text = "" if lost else str(interrupt)
+        say(text or "interrupted; nothing was kept")
         return 130
     except OSError as error:
         return unwritten(error)
@@ -107,7 +107,7 @@ def run(arguments: list[str]) -> int:
         return 1
 
 
-_WHOLE = "--tyro-print-completion"
+_COMPLETION = "--tyro-print-completion"
 
 
 class Completion(Command):
@@ -117,7 +117,7 @@ class Completion(Command):
 
     def run(self) -> int:
         try:
-            return run([_WHOLE, self.shell])
+            return run([_COMPLETION, self.shell])
         except SystemExit as end:
             return int(end.code or 0)
 
@@ -125,7 +125,7 @@ class Completion(Command):
 def _parsed(arguments: list[str]) -> Command:
     """The command that is called, with its arguments. Parsers of others are not made: they would slow every command."""
     name = arguments[0]
-    if name == _WHOLE:
+    if name == _COMPLETION:
         return tyro.cli(_tree(arguments), prog="stagescope", args=arguments, config=CONFIG)
     kinds = {**COMMANDS, "completion": Completion}
     if name not in VERBS and name not in kinds:
@@ -139,19 +139,22 @@ def _tree(arguments: list[str]) -> Callable[[Command], Command]:
     """A choice of all commands with all their options, for a completion script; a function, as tyro takes it."""
     kinds = {**{verb: _of_studies(verb, arguments) for verb in VERBS}, **COMMANDS, "completion": Completion}
 
-    def chosen(command: Command) -> Command:
+    def identity(command: Command) -> Command:
         return command
 
-    chosen.__annotations__["command"] = _union([_command(kind, name) for name, kind in kinds.items()])
-    return chosen
+    identity.__annotations__["command"] = _union([_command(kind, name) for name, kind in kinds.items()])
+    return identity
 
 
 def _of_studies(verb: str, arguments: list[str]) -> type[Command]:
     """A verb with a subcommand for each study; a study that is named has options, their defaults those of the chosen preset."""
-    (kind, flags), preset, whole = VERBS[verb], _preset(arguments), _WHOLE in arguments
-    named = [name for name in arguments[1:2] if not whole and not name.startswith("-")]
-    shown = {name: study(name) for name in named} or studies()
-    leaves = [_command(_study_options(each, flags, preset, whole or name in arguments), name) for name, each in shown.items()]
+    (kind, flags), preset, completion = VERBS[verb], _preset(arguments), _COMPLETION in arguments
+    named = [name for name in arguments[1:2] if not completion and not name.startswith("-")]
+    listed = {name: study(name) for name in named} or studies()
+    leaves = [
+        _command(_study_options(of_study, flags, preset, completion or name in arguments), name)
+        for name, of_study in listed.items()
+    ]
     described = Field(description="" if named else None)  # without one tyro would search the sources for what is not shown here
     return create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, study=(_union(leaves), described))
 
@@ -172,10 +175,10 @@ def _fields(study: Study, preset: str | None, sweep: NamedSweep | None = None) -
     Limits are left out: `Study.configured` checks them, and its sentence names the option; tyro would print pydantic's report.
     """
     base = preset if sweep is None else sweep.preset
-    chosen, fields = {**study.presets.get(base or "", {}), **(sweep.options if sweep is not None else {})}, {}
+    defaults, fields = {**study.presets.get(base or "", {}), **(sweep.options if sweep is not None else {})}, {}
     for name, info in study.options.model_fields.items():
         swept = sweep is not None and name in sweep.grid
-        kind, default = (info.annotation | None, None) if swept else (info.annotation, chosen.get(name, info.default))  # type: ignore[operator]
+        kind, default = (info.annotation | None, None) if swept else (info.annotation, defaults.get(name, info.default))  # type: ignore[operator]
         fields[name] = (kind, Field(default, description=info.description))
     return fields
 
@@ -214,11 +217,11 @@ def _early_names(arguments: list[str]) -> None:
     if not arguments or arguments[0].startswith("-"):
         return
     verb, name = arguments[0], next(iter(arguments[1:]), "-")
-    known = (*VERBS, *COMMANDS, "completion")
+    commands = (*VERBS, *COMMANDS, "completion")
     if verb in REMOVED:
         raise InputError(f"the command {verb!r} was removed; {REMOVED[verb]}")
-    if verb not in known:
-        raise unknown("command", verb, known)
+    if verb not in commands:
+        raise unknown("command", verb, commands)
     if verb not in VERBS or name.startswith("-"):
         return
     of_study, preset = study(name), _preset(arguments)
@@ -229,5 +232,5 @@ def _early_names(arguments: list[str]) -> None:
         asks = f"--preset {arguments[2]}" if arguments[2] in presets else "an option, --NAME VALUE"
         raise InputError(f"{arguments[2]!r} after `{verb} {name}` is not understood; give {asks}")
     flags = VERBS[verb][1]
-    own = set(of_study.options.model_fields) - set(flags.unused_of(of_study))
-    refuse_unknown(verb, name, {*flags.model_fields, *own}, arguments[2:])
+    options = set(of_study.options.model_fields) - set(flags.unused_of(of_study))
+    refuse_unknown(verb, name, {*flags.model_fields, *options}, arguments[2:])

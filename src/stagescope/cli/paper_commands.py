@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from pydantic import Field
@@ -62,21 +62,31 @@ class Reproduce(Command):
         if self.table:
             compare = study(self.paper).distances
             if compare is None:
-                has = ", ".join(name for name, each in studies().items() if each.distances is not None)
+                has = ", ".join(name for name, of_study in studies().items() if of_study.distances is not None)
                 raise InputError(f"{self.paper} has no table of distances; those that have one: {has or 'none'}")
             chosen_figures(study(self.paper).figures(), self.figure, full=True)
             with progress_for(self.progress) as bar:
-                found = compare(bar, self.quick)
-            if self.figure is not None and not (found := [row for row in found if self.figure in row.figures]):
+                distances = compare(bar, self.quick)
+            if self.figure is not None:
+                distances = [row for row in distances if self.figure in row.shown_in]
+            if not distances:
                 raise InputError(f"no number of figure {self.figure} has a published or reference value; leave out --figure")
-            print(distance_table(found), end="")
+            print(distance_table(distances), end="")
             if self.out is not None:
-                print(f"every number: {write_distances(found, self.out)}")
+                print(f"every number: {write_distances(distances, self.out)}")
             return 0
         if self.out is None:
             raise InputError("name a folder for the figures: --out FOLDER")
-        chosen: Any = {"full": self.full, "quick": self.quick, "sweep": self.sweep}
-        reproduce(self.paper, self.out, self.figure, **chosen, progress=self.progress, said=print)
+        reproduce(
+            self.paper,
+            self.out,
+            self.figure,
+            full=self.full,
+            quick=self.quick,
+            sweep=self.sweep,
+            progress=self.progress,
+            said=print,
+        )
         return 0
 
 
@@ -96,7 +106,7 @@ class List(Command):
             print_studies()
             return 0
         listing = catalogue(None if self.study is None else study(self.study).name)
-        for problem in (*problems(), *(problem for each in listing.values() for problem in each["problems"])):
+        for problem in (*problems(), *(problem for entry in listing.values() for problem in entry["problems"])):
             say(problem)
         if self.json_:
             print_json(listing)
@@ -185,22 +195,22 @@ class Demo(Command):
                 # what was found: the stages of the run itself with their starts, and the verdicts as `check` counts them
                 lines = []
                 if of_run.stages is not None:
-                    own = [stage for stage in of_run.stages if not stage.track]
-                    starts = (f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in own)
+                    stages = [stage for stage in of_run.stages if not stage.track]
+                    starts = (f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in stages)
                     lines.append(f"stages from {of_run.stages.clock} = {', '.join(starts)}")
                 if of_run.ledger is not None:
                     lines.append(f"claims: {of_run.ledger.summary()}")
                 for line in lines:
                     console.print(Padding(Text(line), (0, 0, 0, 2)))
-            made = write(portraits, page, title=TITLE)
+            report = write(portraits, page, title=TITLE)
         except KeyboardInterrupt as interrupt:
             # what it leaves: a run that can be continued, if one was being stored, and those that are finished
-            said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
-            raise KeyboardInterrupt(f"{said}; finished runs: {', '.join(stored)}" if stored else said) from None
-        console.print(Text(f"The page with all of it: {made}", style="bold"))
+            text = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
+            raise KeyboardInterrupt(f"{text}; finished runs: {', '.join(stored)}" if stored else text) from None
+        console.print(Text(f"The page with all of it: {report}", style="bold"))
         console.print(Text(f"Each run is a folder in {self.out}/: look with `stagescope stages`, `check`, `ladder`."))
         if self.open:
-            open_page(made)
+            open_page(report)
         return 0
 
 
@@ -208,7 +218,7 @@ class Corpus(Command):
     """A text before anything is trained on it: counts, vocabulary, importance of lags, and what papers predict for it."""
 
     corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")] = CORPUS
-    tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
+    tokens: Literal["word", "lower", "basic", "char", "bpe"] | None = TOKENS
     layout: Layout | None = LAYOUT
     vocab: int = Field(200, description=VOCAB)
     window: int = 256
@@ -223,16 +233,17 @@ class Corpus(Command):
 
         if self.events is not None and not 0 < self.events < math.inf:
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
-        chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
-        text = read_corpus(self.corpus, **chosen, progress=progress_for(self.progress))
+        text = read_corpus(
+            self.corpus, tokens=self.tokens, layout=self.layout, vocab=self.vocab, progress=progress_for(self.progress)
+        )
         facts, about, errors = corpus_facts(text), [], {}
         for name, paper in papers().items():
             try:
                 if paper.about_text is not None:
-                    told = paper.about_text(text, self.window, self.events, self.progress)
-                    if not isinstance(told, AboutText):
-                        raise InputError(f"about_text returned {told!r:.60}; expected an AboutText")
-                    about.append(told)
+                    prediction = paper.about_text(text, self.window, self.events, self.progress)
+                    if not isinstance(prediction, AboutText):
+                        raise InputError(f"about_text returned {prediction!r:.60}; expected an AboutText")
+                    about.append(prediction)
             except Exception as error:  # code of a paper runs here
                 if is_ours(name):  # such as a text that is shorter than a window
                     raise
@@ -240,9 +251,9 @@ class Corpus(Command):
         for name, error in errors.items():
             say(f"what {name} predicts is left out: {sentence(error)}")
         if self.json_:
-            print_json({**facts, **{name: value for each in about for name, value in each.facts.items()}})
+            print_json({**facts, **{name: value for prediction in about for name, value in prediction.facts.items()}})
         else:
             from stagescope.cli.render import print_corpus
 
-            print_corpus(facts, [item for each in about for item in each.shown])
+            print_corpus(facts, [item for prediction in about for item in prediction.renderables])
         return 0

@@ -1,7 +1,7 @@
 """Commands that read a run or checkpoints: stages, claims and ladder, pages and figures, defects."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -47,12 +47,12 @@ class Stages(ReadingCommand):
         from stagescope.cli.render import print_captions, print_stage_legend
         from stagescope.papers.reading import reading
 
-        seen = reading(self.folder, objective(self.objective))
-        stages = seen.told_stages
+        run_reading = reading(self.folder, objective(self.objective))
+        stages = run_reading.told_stages
         show("stages", stages, self.json_, self.all, hint=not self.explain)
         if self.explain and not self.json_:
-            print_captions(seen)
-            print_stage_legend(seen, stages)
+            print_captions(run_reading)
+            print_stage_legend(run_reading, stages)
         return 0
 
 
@@ -148,15 +148,22 @@ class Report(ReadingCommand):
     def answered(self) -> int:
         from stagescope.reporting.report import html_target, report
 
-        chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
-        chosen["objective"] = objective(self.objective)
+        law = objective(self.objective)
         target = html_target(self.out)
-        page = report(self.folders, **chosen, progress=self.progress)
-        made = page.save(target)
-        print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
+        page = report(
+            self.folders,
+            exact=self.exact,
+            title=self.title,
+            skip=self.skip,
+            claims=self.claims or (),
+            objective=law,
+            progress=self.progress,
+        )
+        file = page.save(target)
+        print(file if self.quiet else f"{file}: {file.stat().st_size / 1e6:.1f} MB, works offline")
         print_notes(() if self.quiet else page.notes)
         if self.open:
-            open_page(made)
+            open_page(file)
         return 0
 
 
@@ -177,12 +184,13 @@ class Figures(ReadingCommand):
     def answered(self) -> int:
         from stagescope.reporting.static import figures
 
-        chosen: Any = {"to": self.to, "skip": self.skip, "claims": self.claims or ()}
         notes: list[str] = []
-        made = figures(self.folder, self.out, **chosen, progress=self.progress, said=notes.append)
-        names = len({path.stem for path in made[:-1]})
+        files = figures(
+            self.folder, self.out, to=self.to, skip=self.skip, claims=self.claims or (), progress=self.progress, said=notes.append
+        )
+        names = len({path.stem for path in files[:-1]})
         kinds = ", ".join(kind.upper() for kind in self.to)
-        print("\n".join(map(str, made)) if self.quiet else f"{names} figures ({kinds}) and {made[-1]}")
+        print("\n".join(map(str, files)) if self.quiet else f"{names} figures ({kinds}) and {files[-1]}")
         print_notes(() if self.quiet else notes)
         return 0
 
@@ -202,10 +210,10 @@ class Play(Command):
     def run(self) -> int:
         from stagescope.reporting.play import write_play
 
-        made = write_play([self.study] if self.study else [], self.out)
-        print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
+        file = write_play([self.study] if self.study else [], self.out)
+        print(file if self.quiet else f"{file}: {file.stat().st_size / 1e6:.1f} MB, works offline")
         if self.open:
-            open_page(made)
+            open_page(file)
         return 0
 
 

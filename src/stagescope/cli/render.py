@@ -32,96 +32,101 @@ MANY_HEADS = 32
 class _Safe:
     """A renderable with every character spelled out that a terminal would obey: stored text may come from anybody."""
 
-    def __init__(self, shown: RenderableType) -> None:
-        self._shown = shown
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._shown, options):
+        for segment in console.render(self._renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
-def show(shown: RenderableType) -> None:
+def show(renderable: RenderableType) -> None:
     """Print on the terminal: what the commands show in colours goes through here."""
-    Console().print(_Safe(shown))
+    Console().print(_Safe(renderable))
 
 
-def print_info(found: dict[str, Any]) -> None:
+def print_info(facts: dict[str, Any]) -> None:
     table = new_table()
-    for name, value in found.items():
+    for name, value in facts.items():
         if value is None or value in ("", {}):
             continue
         if isinstance(value, dict):
-            shown = {key: item for key, item in value.items() if item not in (None, {}, [], ())}
-            value = "\n".join(f"{key} = {_value(item)}" for key, item in shown.items())
+            entries = {key: item for key, item in value.items() if item not in (None, {}, [], ())}
+            value = "\n".join(f"{key} = {_value(item)}" for key, item in entries.items())
         table.add_row(Text(name, style="bold"), Text(_value(value)))
     show(table)
 
 
-def print_stages(found: Stages, whole: bool = False) -> None:
+def print_stages(run_stages: Stages, all_events: bool = False) -> None:
     """Events with their intervals, stages, transitions of curves that are no events already, and notes.
 
     Events that were not reached are counted, or listed with their reasons where the `whole` is asked for.
     """
-    if "replay" in found.notes:
-        show(Text(found.notes["replay"], style="yellow"))
-    left = [] if whole else [name for name, event in found.estimates.items() if event.state in LEFT_OUT]
-    if len(found.events) > len(left):
-        show(_events(found, left))
-    if left:
-        show(Text(f"not reached: {', '.join(left)} (--all lists them with reasons)", style="yellow"))
+    if "replay" in run_stages.notes:
+        show(Text(run_stages.notes["replay"], style="yellow"))
+    unreached = [] if all_events else [name for name, event in run_stages.estimates.items() if event.state in LEFT_OUT]
+    if len(run_stages.events) > len(unreached):
+        show(_events(run_stages, unreached))
+    if unreached:
+        show(Text(f"not reached: {', '.join(unreached)} (--all lists them with reasons)", style="yellow"))
     stages = new_table("stage", "from", "to", "evidence")
     stages.columns[0].max_width = 20  # the evidence needs the room
-    aside = [stage for stage in found if stage.aside]
-    for stage in found if len(aside) <= MANY_HEADS else [stage for stage in found if not stage.aside]:
+    of_heads = [stage for stage in run_stages if stage.aside]
+    for stage in run_stages if len(of_heads) <= MANY_HEADS else [stage for stage in run_stages if not stage.aside]:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
         name = Text.assemble((stage.name, "bold"), stage.label.removeprefix(stage.name))
         stages.add_row(name, f"{stage.start:.5g}", stop, Text(stage.evidence))
     show(stages)
-    if len(aside) > MANY_HEADS:
-        show(Text(f"{len(aside)} stages of heads are not listed here: `stagescope heads` lists them"))
-    others = [(curve, each) for curve, each in found.transitions if each.t not in found.events.values()]
-    if others:
-        table = new_table("transition of", found.clock, "95 % interval", "changes by")
-        for curve, each in others:
-            table.add_row(Text(curve), f"{each.t:.5g}", span_text(each.low, each.high, " to "), f"{each.amplitude:+.4g}")
+    if len(of_heads) > MANY_HEADS:
+        show(Text(f"{len(of_heads)} stages of heads are not listed here: `stagescope heads` lists them"))
+    changes = [(curve, change) for curve, change in run_stages.transitions if change.t not in run_stages.events.values()]
+    if changes:
+        table = new_table("transition of", run_stages.clock, "95 % interval", "changes by")
+        for curve, transition in changes:
+            table.add_row(
+                Text(curve),
+                f"{transition.t:.5g}",
+                span_text(transition.low, transition.high, " to "),
+                f"{transition.amplitude:+.4g}",
+            )
         show(table)
-    for name, note in found.notes.items():
-        if name not in found.events and name != "replay":
+    for name, note in run_stages.notes.items():
+        if name not in run_stages.events and name != "replay":
             show(Text(f"{name}: {note}", style="dim"))
-    if found.status not in ("finished", "stopped"):
-        show(Text(f"the run is {found.status}: events after its last frame are unknown", style="yellow"))
+    if run_stages.status not in ("finished", "stopped"):
+        show(Text(f"the run is {run_stages.status}: events after its last frame are unknown", style="yellow"))
 
 
-def _events(found: Stages, left: list[str]) -> Table:
+def _events(stages: Stages, unreached: list[str]) -> Table:
     """An event a row: its time and interval, or its state and why; sentences have the width of both columns."""
-    reached = [event for event in found.estimates.values() if event.time is not None]
-    wide = max([len(found.clock), *(len(f"{event.time:.5g}") for event in reached)])
-    intervals = any(event.interval for event in reached)
-    table = new_table("event", f"{found.clock:<{wide}}" + ("  95 % interval" if intervals else ""))
-    for name, event in found.estimates.items():
-        if name in left:
+    timed = [event for event in stages.estimates.values() if event.time is not None]
+    wide = max([len(stages.clock), *(len(f"{event.time:.5g}") for event in timed)])
+    intervals = any(event.interval for event in timed)
+    table = new_table("event", f"{stages.clock:<{wide}}" + ("  95 % interval" if intervals else ""))
+    for name, event in stages.estimates.items():
+        if name in unreached:
             continue
-        note = found.notes.get(name, "")
-        said = Text(
+        note = stages.notes.get(name, "")
+        cell = Text(
             f"{event.time:<{wide}.5g}" if event.time is not None else event.words,
             style="" if event.time is not None else "yellow",
         )
         if event.interval is not None:
-            said.append(f"  {span_text(*event.interval, ' to ')}")
+            cell.append(f"  {span_text(*event.interval, ' to ')}")
         if note:
-            said.append(f"{'  ' if event.time is not None else ': '}{note}", style="dim")
-        table.add_row(Text(name), said)
+            cell.append(f"{'  ' if event.time is not None else ': '}{note}", style="dim")
+        table.add_row(Text(name), cell)
     return table
 
 
-def print_heads(found: "Heads") -> None:
+def print_heads(run_heads: "Heads") -> None:
     """A head a row; of many, those that have or had a name. Notes are below."""
-    shown = found.heads if len(found) <= MANY_HEADS else tuple(head for head in found if head.spells)
-    table = new_table("head", "does", "score", "chance", f"since {found.clock}", "before")
+    heads = run_heads.heads if len(run_heads) <= MANY_HEADS else tuple(head for head in run_heads if head.spells)
+    table = new_table("head", "does", "score", "chance", f"since {run_heads.clock}", "before")
     table.padding = (0, 1, 0, 0)
     for column in table.columns[:5]:
         column.no_wrap = True
-    for head in shown:
+    for head in heads:
         last, before = head.since, head.spells if head.since is None else head.spells[:-1]
         since = "" if last is None else "the start" if last.step is None else f"{last.step:.5g}"
         if last is not None and last.low is not None and last.high is not None:
@@ -130,32 +135,32 @@ def print_heads(found: "Heads") -> None:
         style = "dim" if last is None else ""
         cells = (head.label, head.name, *numbers, since, "; ".join(map(str, before)))
         table.add_row(*(Text(cell, style=style) for cell in cells))
-    if shown:
+    if heads:
         show(table)
-    if len(shown) < len(found):
-        show(Text(f"{len(found) - len(shown)} of {len(found)} heads never had a name"))
-    for name, note in found.notes.items():
+    if len(heads) < len(run_heads):
+        show(Text(f"{len(run_heads) - len(heads)} of {len(run_heads)} heads never had a name"))
+    for name, note in run_heads.notes.items():
         show(Text(f"{name}: {note}", style="dim"))
 
 
-def print_ladder(found: "Ladder") -> None:
+def print_ladder(ladder: "Ladder") -> None:
     """One rung a row; notes are below the table."""
-    table = new_table("rung", found.clock, "distance", "opens", "rate", "left at", "cosines")
+    table = new_table("rung", ladder.clock, "distance", "opens", "rate", "left at", "cosines")
     table.padding = (0, 1, 0, 0)
-    for rung in found:
+    for rung in ladder:
         rate = rung.rates[0] if rung.rates else None
         cells = (rung.label, _brief(rung.t), f"{rung.distance:.3f}" if rung.found else "-", rung.opening or "nothing")
-        how = rung.law_words or _pair(rate, rung.measured_rate, 3)
-        pairs = (how, _pair(rung.predicted_escape, rung.measured_escape, 4))
+        rate_text = rung.law_words or _pair(rate, rung.measured_rate, 3)
+        pairs = (rate_text, _pair(rung.predicted_escape, rung.measured_escape, 4))
         cosines = " ".join(f"{cosine:.3f}" for cosine in rung.cosines) or "-"
         table.add_row(*(Text(cell, style="" if rung.near else "dim") for cell in (*cells, *pairs, cosines)))
     show(table)
-    if any(rung.law or rung.rates for rung in found):
+    if any(rung.law or rung.rates for rung in ladder):
         show(Text("rates and times as predicted, in brackets as measured; cosines of what opened with the prediction"))
-    for rung in found:
+    for rung in ladder:
         if rung.note:
             show(Text(f"{rung.label}: {rung.note}", style="dim"))
-    if not len(found):
+    if not len(ladder):
         show(Text("the run is never slower than before and after: it passes no critical point", style="yellow"))
 
 
@@ -184,15 +189,15 @@ def print_ledger(ledger: Ledger) -> None:
             show(line)
 
 
-def print_text(found: Any) -> None:
-    show(found.text())
+def print_text(value: Any) -> None:
+    show(value.text())
 
 
 def print_path(scale: float, seed: int, path: "SaddlePath") -> None:
     """A saddle path: events with their intervals, legs, and what is not predicted."""
     by_flow, settled = path.by == "flow", any(leg.rates for leg in path.legs)
-    by = "" if path.by == "saddle path" else f"; times are those of the {path.by}"
-    show(Text(f"start scale {scale:g}, seed {seed}{by}", style="bold"))
+    source = "" if path.by == "saddle path" else f"; times are those of the {path.by}"
+    show(Text(f"start scale {scale:g}, seed {seed}{source}", style="bold"))
     events = new_table("event", path.clock, "interval")
     for name in path.sequence:
         event = path.events[name]
@@ -228,8 +233,8 @@ def print_branch(over: str, rung: str, branch: "Branch") -> None:
         inside = "none: stable" if point.stable else str(point.index)
         table.add_row(f"{point.value:.4g}", f"{point.loss:.5f}", inside, kind, f"{rate:.4g}" if rate else "")
     show(table)
-    for each in (*branch.folds, *branch.crossings):
-        show(Text(f"{each.kind} at {over} = {each.value:.5g}, loss {each.loss:.5f}: {each.what}"))
+    for event in (*branch.folds, *branch.crossings):
+        show(Text(f"{event.kind} at {over} = {event.value:.5g}, loss {event.loss:.5f}: {event.what}"))
     for note in branch.notes:
         show(Text(f"note: {note}", style="dim"))
 
@@ -302,10 +307,10 @@ def _catalogued(study: "Study") -> dict[str, Any]:
     return facts
 
 
-def print_catalogue(found: dict[str, Any]) -> None:
+def print_catalogue(listing: dict[str, Any]) -> None:
     from stagescope.options import option_words
 
-    for name, study in found.items():
+    for name, study in listing.items():
         show(Text.assemble((name, "bold"), f" {study['title']}"))
         show(Text(study["paper"], style="dim"))
         settings = {
@@ -331,7 +336,13 @@ def _show_pairs(first: str, second: str, texts: dict[str, str], style: str = "")
     show(table)
 
 
-TOKENS = {"word": "words", "lower": "lower-case words", "char": "characters", "bpe": "pieces of words (BPE)"}
+TOKENS = {
+    "word": "words",
+    "lower": "lower-case words",
+    "basic": "words of basic_english",
+    "char": "characters",
+    "bpe": "pieces of words (BPE)",
+}
 LAYOUTS = {
     "text": "one document",
     "lines": "a document in each line",
@@ -340,23 +351,23 @@ LAYOUTS = {
 }
 
 
-def print_corpus(found: dict[str, Any], about: Iterable[Any]) -> None:
+def print_corpus(facts: dict[str, Any], about: Iterable[Any]) -> None:
     """Counts of a text, then what papers predict for it."""
-    console, text = Console(), found["corpus"]
-    how = f"{TOKENS[text['tokens']]}; {LAYOUTS[text['layout']]}"
-    console.print(Text.assemble((printable(text["source"]), "bold"), f": {how}"))
+    console, text = Console(), facts["corpus"]
+    kind = f"{TOKENS[text['tokens']]}; {LAYOUTS[text['layout']]}"
+    console.print(Text.assemble((printable(text["source"]), "bold"), f": {kind}"))
     console.print(Text(f"sha256 {text['sha256']}", style="dim"))
     unit = "words and marks, before they are cut" if text["tokens"] == "bpe" else "tokens"
-    for name, part in found["parts"].items():
+    for name, part in facts["parts"].items():
         documents = f" in {part['documents']:,} documents" if part["documents"] > 1 else ""
         console.print(f"{name:<6} {part['tokens']:>12,} {unit}{documents}", highlight=False)
     types = "different ones" if text["tokens"] == "bpe" else "types"
-    kept = f"{found['types']:,} {types}, vocabulary {found['vocabulary']:,}"
-    split = f"{found['train_tokens']:,} tokens to train on, {found['held_out_tokens']:,} held out"
-    console.print(f"{kept}; {split}", highlight=False)
-    words = [printable(f"{word} {share:.3f}") for word, share in found["frequent"].items()]
+    vocabulary = f"{facts['types']:,} {types}, vocabulary {facts['vocabulary']:,}"
+    split = f"{facts['train_tokens']:,} tokens to train on, {facts['held_out_tokens']:,} held out"
+    console.print(f"{vocabulary}; {split}", highlight=False)
+    words = [printable(f"{word} {share:.3f}") for word, share in facts["frequent"].items()]
     console.print(Text("\n".join(_lines("most frequent:", words, console.width))))
-    nats = ", ".join(f"{name} {value:.3f}" for name, value in found["entropy"].items())
+    nats = ", ".join(f"{name} {value:.3f}" for name, value in facts["entropy"].items())
     console.print(Text(f"entropy in nats: {nats}"))
     for item in about:
         console.print(item)
@@ -376,36 +387,36 @@ def _lines(first: str, words: list[str], width: int) -> list[str]:
 HINT = "What the symbols mean: --explain"
 
 
-def print_captions(seen: "Reading") -> None:
+def print_captions(run_reading: "Reading") -> None:
     """What happens in each stage, as the page says it."""
     table = new_table("stage", "from", "to", "what happens")
-    for one in seen.explained.captions:
+    for one in run_reading.explained.captions:
         stop = "end" if one.stop is None else f"{one.stop:.5g}"
         table.add_row(Text(one.title, style="bold"), f"{one.start:.5g}", stop, Text(one.text))
     show(table)
 
 
-def print_stage_legend(seen: "Reading", found: Stages) -> None:
+def print_stage_legend(run_reading: "Reading", stages: Stages) -> None:
     """Symbols of events, stages and their evidence."""
     from stagescope.views.view import GLOSSARY, occurring
 
-    names = [*found.estimates, *(stage.name for stage in found if not stage.aside)]
-    own = _own(seen)
-    _print(occurring(GLOSSARY, names) | occurring(own, [*names, *(stage.evidence for stage in found if not stage.aside)]))
+    names = [*stages.estimates, *(stage.name for stage in stages if not stage.aside)]
+    glossary = _glossary(run_reading)
+    _print(occurring(GLOSSARY, names) | occurring(glossary, [*names, *(stage.evidence for stage in stages if not stage.aside)]))
 
 
-def print_claim_legend(seen: "Reading", found: Ledger) -> None:
+def print_claim_legend(run_reading: "Reading", ledger: Ledger) -> None:
     """Symbols of claims that apply to the run."""
     from stagescope.views.view import occurring
 
-    texts = [f"{row.statement} {row.reason}" for row in found if row.verdict != "not applicable"]
-    _print(occurring(_own(seen), texts))
+    texts = [f"{row.statement} {row.reason}" for row in ledger if row.verdict != "not applicable"]
+    _print(occurring(_glossary(run_reading), texts))
 
 
-def _own(seen: "Reading") -> Mapping[str, str]:
+def _glossary(run_reading: "Reading") -> Mapping[str, str]:
     """The glossary of the paper; none where the run cannot be explained, as its answer stands without it."""
     with suppress(Exception):
-        return seen.explained.glossary
+        return run_reading.explained.glossary
     return {}
 
 
@@ -414,7 +425,7 @@ def _print(legend: Mapping[str, tuple[Iterable[str], str]]) -> None:
         return
     table = Table.grid(padding=(0, 2, 0, 0))
     for symbols, says in legend.values():
-        first, *others = symbols
-        table.add_row(Text(f"{first}, ..." if others else first, style="bold"), Text(says))
+        first, *further = symbols
+        table.add_row(Text(f"{first}, ..." if further else first, style="bold"), Text(says))
     show(Text("Symbols:", style="dim"))
     show(table)

@@ -70,17 +70,18 @@ class Run(Command):
     def run(self) -> int:
         flags: RunFlags = self.study
         of_study = study(flags.study_name)
-        chosen = of_study.configured(None, **flags.options_of(of_study))
+        options = of_study.configured(None, **flags.options_of(of_study))
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
             if flags.checksum and os.path.lexists(flags.out):
                 print_notes(["--checksum is for a run that starts; one that is there keeps its chunks as they are"], sys.stderr)
-            if (there := _same_run(flags.out, of_study, chosen, flags.seed)) is not None:
-                return _go_on(there, flags.out, flags.quiet, flags.json_)
-        given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
-        made = of_study.run(chosen, **given, progress=flags.progress)
-        return report_run(made, flags.quiet, flags.json_)
+            if (manifest := _same_run(flags.out, of_study, options, flags.seed)) is not None:
+                return _go_on(manifest, flags.out, flags.quiet, flags.json_)
+        run = of_study.run(
+            options, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, checksum=flags.checksum, progress=flags.progress
+        )
+        return report_run(run, flags.quiet, flags.json_)
 
 
 class Resume(Command):
@@ -97,8 +98,8 @@ class Resume(Command):
         with warnings.catch_warnings():  # those of a run that goes on elsewhere, as plain lines
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = lambda message, *_, **__: print_notes([str(message)], sys.stderr)
-            made = resume(self.folder, objective(self.objective), progress=self.progress)
-        return report_run(made, self.quiet, self.json_)
+            run = resume(self.folder, objective(self.objective), progress=self.progress)
+        return report_run(run, self.quiet, self.json_)
 
 
 class Verify(Command):
@@ -115,32 +116,32 @@ class Verify(Command):
             raise InputError("no FOLDER is given; name a run or a sweep")
         verified = [_verified(folder, alone=len(self.folders) == 1) for folder in self.folders]
         law = objective(self.objective)
-        for each in verified if self.replay else ():
-            if not each["intact"]:
+        for facts in verified if self.replay else ():
+            if not facts["intact"]:
                 continue
             problem = "--replay is for runs; leave it out for a sweep"
-            if "run" in each:  # whether its law passes through every frame
+            if "run" in facts:  # whether its law passes through every frame
                 from stagescope.papers.rebuild import verify_replay
 
                 try:
-                    test = verify_replay(each["run"], law)
-                    each["replay"] = test.json()
+                    test = verify_replay(facts["run"], law)
+                    facts["replay"] = test.json()
                     problem = "" if test.passes else test.sentence
                 except InputError as error:
                     problem = str(error)
             if problem:
-                each["problems"], each["intact"] = [f"{each.get('run') or each['sweep']}: {problem}"], False
+                facts["problems"], facts["intact"] = [f"{facts.get('run') or facts['sweep']}: {problem}"], False
         if self.json_:
             print_json(verified[0] if len(verified) == 1 else verified)
-        for each in () if self.json_ else verified:
-            if each["problems"]:
-                print("\n".join(map(printable, each["problems"])), file=sys.stderr)
+        for facts in () if self.json_ else verified:
+            if facts["problems"]:
+                print("\n".join(map(printable, facts["problems"])), file=sys.stderr)
             else:
-                folder, what = ("sweep", "row") if "sweep" in each else ("run", "byte")
-                print(f"{each[folder]}: every {what} is as it was committed")
-                if "replay" in each:
-                    print(printable(f"{each[folder]}: {each['replay']['sentence']}"))
-        return 0 if all(each["intact"] for each in verified) else 1
+                folder, unit = ("sweep", "row") if "sweep" in facts else ("run", "byte")
+                print(f"{facts[folder]}: every {unit} is as it was committed")
+                if "replay" in facts:
+                    print(printable(f"{facts[folder]}: {facts['replay']['sentence']}"))
+        return 0 if all(facts["intact"] for facts in verified) else 1
 
 
 def _verified(folder: Path, alone: bool) -> dict[str, Any]:
@@ -199,13 +200,12 @@ class Export(Command):
         from stagescope.reporting import exporting
 
         notes: list[str] = []
-        chosen: Any = {"derived": self.derived, "overwrite": self.overwrite}
-        print(exporting.export(self.folder, self.to, self.out, **chosen, said=notes.append))
+        print(exporting.export(self.folder, self.to, self.out, derived=self.derived, overwrite=self.overwrite, said=notes.append))
         print_notes(notes, sys.stderr)
         return 0
 
 
-def _same_run(folder: Path, found: "Study", chosen: "Options", seed: int) -> "Manifest | None":
+def _same_run(folder: Path, of_study: "Study", options: "Options", seed: int) -> "Manifest | None":
     """The manifest of the run of these settings in a folder, None where no run is there; another run is refused.
 
     An option that the run does not know is one of a later version: it had its default. Files have the same path and bytes.
@@ -214,45 +214,50 @@ def _same_run(folder: Path, found: "Study", chosen: "Options", seed: int) -> "Ma
 
     if not os.path.lexists(folder / manifests.NAME):
         return None
-    there = manifests.read(folder)
-    stored = {**found.configured().model_dump(mode="json"), **(there.config or {}), "study": there.study, "seed": there.seed}
-    config = {"study": found.name, "seed": seed, **chosen.model_dump(mode="json")}
-    if all(stored[name] == config[name] for name in config) and chosen.files():
-        chosen.prepare(False)
-        config |= found.setup(chosen, seed).facts
-    other = [name for name in config if stored.get(name) != config[name]]
-    if other:
+    manifest = manifests.read(folder)
+    stored = {
+        **of_study.configured().model_dump(mode="json"),
+        **(manifest.config or {}),
+        "study": manifest.study,
+        "seed": manifest.seed,
+    }
+    config = {"study": of_study.name, "seed": seed, **options.model_dump(mode="json")}
+    if all(stored[name] == config[name] for name in config) and options.files():
+        options.prepare(False)
+        config |= of_study.setup(options, seed).facts
+    differing = [name for name in config if stored.get(name) != config[name]]
+    if differing:
         values = ", ".join(
-            f"{name} is {str(stored.get(name))[:70]} there and {str(config[name])[:70]} here" for name in other[:3]
+            f"{name} is {str(stored.get(name))[:70]} there and {str(config[name])[:70]} here" for name in differing[:3]
         )
         raise InputError(f"{folder} holds another run ({values}); choose another --out")
-    return there
+    return manifest
 
 
-def _go_on(there: "Manifest", folder: Path, quiet: bool, as_json: bool) -> int:
+def _go_on(manifest: "Manifest", folder: Path, quiet: bool, as_json: bool) -> int:
     """Continue a run, or say that it is done, after a look at every byte of it."""
     from stagescope.runs.files import refuse_foreign
     from stagescope.runs.run import DONE
     from stagescope.runs.store import load
 
-    if there.status not in DONE:
+    if manifest.status not in DONE:
         return Resume(folder=folder, quiet=quiet, json_=as_json).run()
     refuse_foreign(folder)
-    made = load(folder)
+    run = load(folder)
     if not as_json and not quiet:
-        print(f"{folder} is {there.status} already: nothing to do")
-    return report_run(made, quiet or not as_json, as_json)
+        print(f"{folder} is {manifest.status} already: nothing to do")
+    return report_run(run, quiet or not as_json, as_json)
 
 
-def report_run(made: Any, quiet: bool, as_json: bool) -> int:
+def report_run(run: Any, quiet: bool, as_json: bool) -> int:
     """Say how a run ended; the exit code of its command."""
     if as_json:
-        print_json(info(made))
+        print_json(info(run))
     elif not quiet:
-        print(outcome(made))
-    if not made.done:
-        say(printable(f"{made.status}: {made.reason}"))
-    return 0 if made.done else 1
+        print(outcome(run))
+    if not run.done:
+        say(printable(f"{run.status}: {run.reason}"))
+    return 0 if run.done else 1
 
 
 class Fork(Command):
@@ -286,20 +291,20 @@ class Fork(Command):
         from stagescope.runs.store import load
 
         parent, names = load(self.folder), ("at", "out", "until", "steps", "freeze", "perturb", "along", "overwrite")
-        chosen: Any = {name: getattr(self, name) for name in names}
+        choices: Any = {name: getattr(self, name) for name in names}
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", UserWarning)
-            made = fork(
-                parent, objective(self.objective), changes=named_values(self.set, "lr=0.05"), progress=self.progress, **chosen
+            forked = fork(
+                parent, objective(self.objective), changes=named_values(self.set, "lr=0.05"), progress=self.progress, **choices
             )
-        notes = [str(each.message) for each in heard if issubclass(each.category, UserWarning)]
+        notes = [str(warning.message) for warning in heard if issubclass(warning.category, UserWarning)]
         if self.json_:
-            print_json({**info(made), "notes": notes, "difference": fork_difference(parent, made).json()})
+            print_json({**info(forked), "notes": notes, "difference": fork_difference(parent, forked).json()})
         else:
             print_notes(notes, sys.stderr)
             if not self.quiet:
-                print(printable(str(fork_difference(parent, made))), outcome(made), sep="\n")
-        return report_run(made, quiet=True, as_json=False)
+                print(printable(str(fork_difference(parent, forked))), outcome(forked), sep="\n")
+        return report_run(forked, quiet=True, as_json=False)
 
 
 class Import(Command):
@@ -332,22 +337,22 @@ class Import(Command):
         from stagescope.watching.logs import event_files, from_tensorboard
 
         if not self.folder.is_dir():
-            what = "is a file" if self.folder.exists() else "does not exist"
-            raise InputError(f"{self.folder} {what}; give the folder that holds the event files or the checkpoints")
+            problem = "is a file" if self.folder.exists() else "does not exist"
+            raise InputError(f"{self.folder} {problem}; give the folder that holds the event files or the checkpoints")
         if event_files(self.folder) and self.probe is None:
-            made = from_tensorboard(self.folder, self.run_, self.loss, self.tags).save(self.out, self.overwrite)
+            run = from_tensorboard(self.folder, self.run_, self.loss, self.tags).save(self.out, self.overwrite)
         else:
-            made = self._checkpoints()
+            run = self._checkpoints()
         if self.json_:
-            print_json(info(made))
+            print_json(info(run))
         else:
             # What was read, what to know of it, and what to do next.
-            source: dict[str, Any] = made.spec["source"]
-            curves = [name for name in made.series if name != made.clock]
-            frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'} to {made.clock} = {made.time[-1]:.6g}"
+            source: dict[str, Any] = run.spec["source"]
+            curves = [name for name in run.series if name != run.clock]
+            frames = f"{run.frames:,} frame{'' if run.frames == 1 else 's'} to {run.clock} = {run.time[-1]:.6g}"
             print(printable(f"{frames}; {len(curves):,} curves: {first_names(curves, 8)}"))
             print_notes(source.get("notes", ()))
-            print(f"next: stagescope stages {made.path}  |  stagescope report {made.path}")
+            print(f"next: stagescope stages {run.path}  |  stagescope report {run.path}")
         return 0
 
     def _checkpoints(self) -> "StoredRun":
@@ -377,11 +382,11 @@ class Import(Command):
         )
 
 
-def _probe(given: str) -> Any:
+def _probe(option_text: str) -> Any:
     """A text, the text of a file, or token ids in a file."""
-    if not given.startswith("@"):
-        return given
-    path = Path(given[1:])
+    if not option_text.startswith("@"):
+        return option_text
+    path = Path(option_text[1:])
     try:
         if path.suffix == ".npy":
             import numpy as np

@@ -82,29 +82,29 @@ class Sweep(Command):
 
         flags: SweepFlags = self.study
         fields = type(flags).model_fields
-        own = flags.options_of(study(flags.study_name))
-        options = {name: value for name, value in own.items() if value != fields[name].default}
+        settings = flags.options_of(study(flags.study_name))
+        options = {name: value for name, value in settings.items() if value != fields[name].default}
         names = ("out", "table", "seeds", "measure", "claims", "refine", "refine_by", "workers", "scheduler")
         names += ("timeout", "keep_runs", "retry_failed", "remeasure", "yes")
-        given = {name: getattr(flags, name) for name in names}
-        made = sweep(flags.study_name, flags.preset, grid=_grids(flags.grid), progress=flags.progress, **given, **options)
+        choices = {name: getattr(flags, name) for name in names}
+        table = sweep(flags.study_name, flags.preset, grid=_grids(flags.grid), progress=flags.progress, **choices, **options)
         if flags.json_:
             facts = {
-                "sweep": str(made.folder),
-                "study": made.plan.study,
-                "axes": {axis.name: len(axis.values) for axis in made.axes},
-                "cells": len(made.cells),
-                "rows": len(made),
-                "failed": [{name: row[name] for name in ("at", "seed", "status", "reason")} for row in made.failed],
-                "damaged": list(made.damaged),
-                "renewed": made.renewed,
-                "seconds": sum(row.get("seconds") or 0.0 for row in made.rows),
-                "table": str(made.folder / "table.csv"),
+                "sweep": str(table.folder),
+                "study": table.plan.study,
+                "axes": {axis.name: len(axis.values) for axis in table.axes},
+                "cells": len(table.cells),
+                "rows": len(table),
+                "failed": [{name: row[name] for name in ("at", "seed", "status", "reason")} for row in table.failed],
+                "damaged": list(table.damaged),
+                "renewed": table.renewed,
+                "seconds": sum(row.get("seconds") or 0.0 for row in table.rows),
+                "table": str(table.folder / "table.csv"),
             }
             print_json(facts)
         elif not flags.quiet:
-            _print_outcome(made)
-        return 1 if made.rows and len(made.failed) == len(made) else 0
+            _print_outcome(table)
+        return 1 if table.rows and len(table.failed) == len(table) else 0
 
 
 class Diagram(Command):
@@ -136,16 +136,17 @@ class Diagram(Command):
     def run(self) -> int:
         from stagescope.diagrams.diagram import diagram
 
-        shown: Any = {"at": _grids(self.at), "boundary": self.boundary, "out": self.out, "page": self.page}
-        made = diagram(self.folder, self.x, self.y, self.color, **shown)
+        drawing = diagram(
+            self.folder, self.x, self.y, self.color, at=_grids(self.at), boundary=self.boundary, out=self.out, page=self.page
+        )
         if self.quiet:
-            print(f"{made.figure}\n{made.page}")
+            print(f"{drawing.figure}\n{drawing.page}")
         else:
-            size = made.page.stat().st_size / 1e6
-            print(f"{made.figure.with_suffix('')}.{{pdf,svg,png,json}}\n{made.page}: {size:.1f} MB, works offline")
-            print_notes(made.notes)
+            size = drawing.page.stat().st_size / 1e6
+            print(f"{drawing.figure.with_suffix('')}.{{pdf,svg,png,json}}\n{drawing.page}: {size:.1f} MB, works offline")
+            print_notes(drawing.notes)
         if self.open:
-            open_page(made.page)
+            open_page(drawing.page)
         return 0
 
 
@@ -155,18 +156,18 @@ def _grids(words: tuple[str, ...]) -> dict[str, str]:
     return named_values(spelled, "pi.0=.3,.4 or persistence=.1:.9:9")
 
 
-def _print_outcome(made: "Table") -> None:
+def _print_outcome(table: "Table") -> None:
     """How many rows there are, which failed and why, and what to do next."""
     from stagescope.sweeping.rows import counted, outcome
 
-    failed = f", {len(made.failed)} failed" if made.failed else ""
-    size = f"{counted(len(made), 'row')} in {counted(len(made.cells), 'cell')}"
-    print(f"{made.folder}: {size}{failed}; {made.folder / 'table.csv'}")
-    reasons = Counter(outcome(row["status"], row["reason"]) for row in made.failed)
+    failed = f", {len(table.failed)} failed" if table.failed else ""
+    size = f"{counted(len(table), 'row')} in {counted(len(table.cells), 'cell')}"
+    print(f"{table.folder}: {size}{failed}; {table.folder / 'table.csv'}")
+    reasons = Counter(outcome(row["status"], row["reason"]) for row in table.failed)
     for reason, count in reasons.most_common(3):
         print(printable(f"{count} {reason}"))
     if len(reasons) > 3:
         print(f"and {counted(len(reasons) - 3, 'other reason')}, in the table")
-    if names := [axis.name for axis in made.axes if len(axis.values) > 1]:
+    if names := [axis.name for axis in table.axes if len(axis.values) > 1]:
         upwards = f" --y {names[1]}" if len(names) > 1 else ""
-        print(f"next: stagescope diagram {made.folder} --x {names[0]}{upwards}")
+        print(f"next: stagescope diagram {table.folder} --x {names[0]}{upwards}")

@@ -37,12 +37,12 @@ class PredictFlags(StudyFlags):
     json_: Json = AS_JSON
 
     @classmethod
-    def unused_of(cls, found: "Study") -> tuple[str, ...]:
-        used = ("until", *STEPS) if _predicts_steps(found) else ("until",)
+    def unused_of(cls, of_study: "Study") -> tuple[str, ...]:
+        used = ("until", *STEPS) if _predicts_steps(of_study) else ("until",)
         return tuple(name for name in MOTION if name not in used)
 
     @property
-    def drawn(self) -> range:
+    def seed_range(self) -> range:
         return range(self.seed, self.seed + self.seeds)
 
 
@@ -61,26 +61,26 @@ class Predict(Command):
         flags: PredictFlags = self.study
         if flags.seeds < 1:
             raise InputError(f"--seeds is {flags.seeds}, but at least one start must be drawn")
-        asked = flags.critical_scale
-        plans = [] if asked is None else [(seed, _plan(flags, None, seed)[1]) for seed in flags.drawn]
+        event = flags.critical_scale
+        plans = [] if event is None else [(seed, _plan(flags, None, seed)[1]) for seed in flags.seed_range]
         if any(_by_steps(flags, plan) for _, plan in plans):
             raise InputError("a critical scale is one of gradient flow; leave out --critical-scale, or choose --optimizer flow")
         predictions, critical = _predictions(flags), []
-        if asked is not None:
+        if event is not None:
             from stagescope.papers.predicting import critical_scale
 
-            critical = [(seed, critical_scale(plan.what, asked, seed=seed)) for seed, plan in plans]
+            critical = [(seed, critical_scale(plan.what, event, seed=seed)) for seed, plan in plans]
         if flags.json_:
             answers = [{"init_scale": scale, "seed": seed, "by": path.by, **path.json()} for scale, seed, path in predictions]
-            extra = {"critical_scales": [{"seed": seed, **each.json()} for seed, each in critical]} if asked else {}
+            extra = {"critical_scales": [{"seed": seed, **scale.json()} for seed, scale in critical]} if event else {}
             print_json({"predictions": answers, **extra})
             return 0
         from stagescope.cli.render import print_path
 
         for scale, seed, path in predictions:
             print_path(scale, seed, path)
-        for seed, each in critical:
-            print(f"seed {seed}: {each}")
+        for seed, threshold in critical:
+            print(f"seed {seed}: {threshold}")
         return 0
 
 
@@ -92,7 +92,7 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
 
     predictions, refused = [], []
     for scale in flags.init_scale or (None,):
-        for seed in flags.drawn:
+        for seed in flags.seed_range:
             used, plan = _plan(flags, scale, seed)
             try:
                 path = _path(flags, plan)
@@ -119,8 +119,8 @@ def _path(flags: PredictFlags, plan: "Setup") -> "SaddlePath":
     if not flags.path and until is not None and isinstance(flow, GradientFlow) and flow_events(plan.what) is not None:
         return predict(plan.what, plan.params, until=until, flow=flow)
     usual = getattr(study(flags.study_name).configured(flags.preset), "until", None)
-    given = getattr(flags, "until", usual)
-    return saddle_path(plan.what, plan.params, until=UNTIL if given is None or given == usual else given)
+    end = getattr(flags, "until", usual)
+    return saddle_path(plan.what, plan.params, until=UNTIL if end is None or end == usual else end)
 
 
 def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, Setup]":
@@ -129,19 +129,19 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
     from stagescope.fields.field import as_field
 
     of_study = study(flags.study_name)
-    given = flags.options_of(of_study)
-    given.pop("init_scale", None)
+    settings = flags.options_of(of_study)
+    settings.pop("init_scale", None)
     if scale is not None:
-        given["init_scale"] = scale
-    chosen = of_study.configured(flags.preset, **given)
-    plan = of_study.setup(chosen, seed)
+        settings["init_scale"] = scale
+    options = of_study.configured(flags.preset, **settings)
+    plan = of_study.setup(options, seed)
     if _predicts_steps(of_study) and isinstance(plan.dynamics, Descent):
-        return getattr(chosen, "init_scale", 0.0), plan
+        return getattr(options, "init_scale", 0.0), plan
     if isinstance(plan.dynamics, Descent) and not isinstance(plan.dynamics.optimizer, GD):
         raise InputError(f"these settings move by {type(plan.dynamics.optimizer).__name__}; {_remedy(of_study)}")
     if as_field(plan.what).draw(0) is not None:
         raise InputError(f"these settings draw a batch for every step; {_remedy(of_study)}")
-    return getattr(chosen, "init_scale", 0.0), plan
+    return getattr(options, "init_scale", 0.0), plan
 
 
 def _by_steps(flags: PredictFlags, plan: "Setup") -> bool:
@@ -151,24 +151,24 @@ def _by_steps(flags: PredictFlags, plan: "Setup") -> bool:
     return isinstance(plan.dynamics, Descent) and _predicts_steps(study(flags.study_name))
 
 
-def _predicts_steps(found: "Study") -> bool:
-    return any(kind.descent is not None for kind in found.kinds)
+def _predicts_steps(of_study: "Study") -> bool:
+    return any(kind.descent is not None for kind in of_study.kinds)
 
 
-def _remedy(found: "Study") -> str:
+def _remedy(refused: "Study") -> str:
     """What to choose where the motion of a study is no flow: its presets that are, else the studies with paths of their own."""
-    if flows := [name for name in found.presets if _is_flow(found, name)]:
+    if flows := [name for name in refused.presets if _is_flow(refused, name)]:
         return f"a saddle path is one of gradient flow, as of --preset {', '.join(flows)}"
-    others = [name for name, each in studies().items() if any(kind.path is not None for kind in each.kinds)]
-    return f"a saddle path is one of gradient flow, and no preset of {found.name} is; predict {' or '.join(others)}"
+    alternatives = [name for name, of_study in studies().items() if any(kind.path is not None for kind in of_study.kinds)]
+    return f"a saddle path is one of gradient flow, and no preset of {refused.name} is; predict {' or '.join(alternatives)}"
 
 
-def _is_flow(found: "Study", preset: str) -> bool:
+def _is_flow(of_study: "Study", preset: str) -> bool:
     """Whether a preset is a flow: an end time has an effect on it."""
-    if "until" not in found.options.model_fields:
+    if "until" not in of_study.options.model_fields:
         return False
     try:
-        found.check_use(found.configured(preset, until=(found.options.model_fields["until"].default or 0.0) + 1))
+        of_study.check_use(of_study.configured(preset, until=(of_study.options.model_fields["until"].default or 0.0) + 1))
     except InputError:
         return False
     return True
@@ -180,7 +180,7 @@ class ContinueFlags(StudyFlags):
     unused: ClassVar[tuple[str, ...]] = (*MOTION, "init_scale", *(f"init_scale_{block}" for block in ("w0", "w1", "wq", "wk")))
 
     @classmethod
-    def unused_of(cls, found: "Study") -> tuple[str, ...]:
+    def unused_of(cls, of_study: "Study") -> tuple[str, ...]:
         return cls.unused
 
     rung: str
@@ -208,21 +208,23 @@ class Continue(Command):
             from stagescope.diagrams.bifurcation import check_out
 
             check_out(flags.out)
-        from stagescope.papers.continuing import continue_point, option_family, with_rungs
+        from stagescope.papers.continuing import continue_point, option_family
 
         parts = flags.rung.strip("() ").split(",")
         if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
             raise InputError(f"--rung is {flags.rung!r}; write it as r,rq, such as 1,1")
         of_study, rung = study(flags.study_name), tuple(map(int, parts))
         if all(kind.rung is None for kind in of_study.kinds):
-            have = ", ".join(with_rungs())
+            have = ", ".join(
+                name for name, candidate in studies().items() if any(kind.rung is not None for kind in candidate.kinds)
+            )
             raise InputError(f"{of_study.name} has no small models whose critical points could be followed; {have} has")
         preset = {name: value for name, value in of_study.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
-        fields, own = of_study.options.model_fields, flags.options_of(of_study)
-        chosen = of_study.configured(
-            **{**preset, **{name: value for name, value in own.items() if value != fields[name].default}}
+        fields, settings = of_study.options.model_fields, flags.options_of(of_study)
+        options = of_study.configured(
+            **{**preset, **{name: value for name, value in settings.items() if value != fields[name].default}}
         )
-        family = option_family(of_study, chosen, flags.over)
+        family = option_family(of_study, options, flags.over)
         over, branch = family.name, continue_point(family, family.value, rung=rung, low=flags.from_, high=flags.to)
         if flags.out is not None:
             from stagescope.diagrams.bifurcation import draw_branch

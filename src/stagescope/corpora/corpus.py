@@ -47,7 +47,7 @@ class TextCorpus(Chain):
         source: a known name or a path.
         sha256: of every byte.
         layout: how documents are separated.
-        tokens: "word", "lower", "char" or "bpe".
+        tokens: "word", "lower", "basic", "char" or "bpe".
         size: number of types; rarer ones are one type.
         valid: the share that is held out.
         split_seed: of the choice of what is held out.
@@ -117,8 +117,8 @@ class TextCorpus(Chain):
         order = [i for i in np.argsort(-counts, kind="stable").tolist() if types[i] != UNKNOWN]
         rank = order.index(types.index(word)) + 1
         size = min(rank + 1, np.count_nonzero(counts))  # a vocabulary of all types has no <unk>
-        how = f"its rank is {rank:,}, with {int(counts[types.index(word)]):,} occurrences; use --vocab {size} or more"
-        raise InputError(f"the word {word!r} is outside the vocabulary of {self.size:,}: {how}")
+        advice = f"its rank is {rank:,}, with {int(counts[types.index(word)]):,} occurrences; use --vocab {size} or more"
+        raise InputError(f"the word {word!r} is outside the vocabulary of {self.size:,}: {advice}")
 
     def part(self, name: PartName) -> np.ndarray:
         return self.train if name == "train" else self.held_out
@@ -191,7 +191,7 @@ def read_corpus(
 
     Args:
         source: a known name or a path.
-        tokens: "word", "lower", "char" or "bpe".
+        tokens: "word", "lower", "basic", "char" or "bpe".
         vocab: number of types; rarer ones are one type.
         layout: how documents are separated.
         valid: the share that is held out.
@@ -209,14 +209,22 @@ def read_corpus(
         if value is not None and value not in choices:
             raise unknown(name, str(value), choices)
     source = anchored(str(source))
-    known = KNOWN.get(source)
+    usual = KNOWN.get(source)
     if source == TOPICS and layout not in (None, KNOWN[TOPICS].layout):
         raise InputError(f"--layout {layout} does not fit {TOPICS}, whose documents are separate already; leave it out")
-    tokens = tokens or (known.tokens if known else "lower")
-    layout = layout or (known.layout if known else guess_layout(locate(source)["train"]))
+    tokens = tokens or (usual.tokens if usual else "lower")
+    layout = layout or (usual.layout if usual else guess_layout(locate(source)["train"]))
     sha256 = read_text(source, tokens, layout, progress).sha256
-    chosen = {"layout": layout, "tokens": tokens, "size": vocab, "valid": valid, "split_seed": split_seed, "shuffle": shuffle}
-    corpus = TextCorpus(source=source, sha256=sha256, **chosen)
+    corpus = TextCorpus(
+        source=source,
+        sha256=sha256,
+        layout=layout,
+        tokens=tokens,
+        size=vocab,
+        valid=valid,
+        split_seed=split_seed,
+        shuffle=shuffle,
+    )
     _tokenise(corpus)  # pyright: ignore[reportArgumentType]
     return corpus
 
@@ -247,25 +255,25 @@ def _tokenise(corpus: TextCorpus) -> _Tokenised:
 
 def _split(raw: RawText, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Types of the train part and of the held-out part: the corpus's own valid file, or whole documents drawn at random."""
-    whole = raw.parts["train"]
+    stream = raw.parts["train"]
     if "valid" in raw.parts:
-        return whole.ids, raw.parts["valid"].ids
-    ends = whole.ends
+        return stream.ids, raw.parts["valid"].ids
+    ends = stream.ends
     if len(ends) == 1:
-        ends = np.linspace(0, len(whole.ids), 101).round().astype(int)[1:]
+        ends = np.linspace(0, len(stream.ids), 101).round().astype(int)[1:]
     count = min(max(round(share * len(ends)), int(share > 0)), len(ends) - 1)  # of several documents, one is left to train on
     out = np.zeros(len(ends), dtype=bool)
     out[key(seed, "split").permutation(len(ends))[:count]] = True
-    held = np.repeat(out, np.diff(ends, prepend=0))
-    return whole.ids[~held], whole.ids[held]
+    held_out = np.repeat(out, np.diff(ends, prepend=0))
+    return stream.ids[~held_out], stream.ids[held_out]
 
 
 @dataclass(frozen=True)
 class AboutText:
-    """What a paper predicts for a text before training: `facts` as JSON, and the same for the terminal."""
+    """What a paper predicts for a text before training: `facts` as JSON, and the same as `renderables` for the terminal."""
 
     facts: dict[str, Any]
-    shown: tuple[Any, ...]
+    renderables: tuple[Any, ...]
 
 
 def corpus_facts(corpus: TextCorpus) -> dict[str, Any]:

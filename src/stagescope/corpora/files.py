@@ -23,16 +23,16 @@ def guess_layout(path: Path) -> Layout:
     """JSON lines by the name's ending; separated if the first block holds a separator; else plain text."""
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return "jsonl"
-    with _opened(path) as file:
+    with _open(path) as file:
         return "separated" if SEPARATOR.encode() in file.read(BLOCK) else "text"
 
 
-def documents(path: Path, layout: Layout, seen: Callable[[bytes], None]) -> Iterator[list[str]]:
+def documents(path: Path, layout: Layout, observe: Callable[[bytes], None]) -> Iterator[list[str]]:
     """The documents of a file, some at a time; plain text comes in pieces, which together are one document.
 
     Every block goes to `seen` as it is read: the one pass over the file also serves checksums and progress.
     """
-    blocks = _blocks(path, seen, _after_line if layout in ("lines", "jsonl") else _between_words)
+    blocks = _blocks(path, observe, _after_line if layout in ("lines", "jsonl") else _between_words)
     if layout == "text":
         return ([text] for text in blocks)
     if layout == "lines":
@@ -40,7 +40,7 @@ def documents(path: Path, layout: Layout, seen: Callable[[bytes], None]) -> Iter
     return _separated(blocks) if layout == "separated" else _json_lines(path, blocks)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -57,35 +57,35 @@ def _between_words(block: bytes) -> int:
     return _after_line(block) or max(block.rfind(b" "), 0)
 
 
-def _blocks(path: Path, seen: Callable[[bytes], None], cut_of: Callable[[bytes], int]) -> Iterator[str]:
+def _blocks(path: Path, observe: Callable[[bytes], None], cut_of: Callable[[bytes], int]) -> Iterator[str]:
     """The text of a file, block by block; an error names the place of a byte that is not text."""
-    place, line, held, start = 0, 1, bytearray(), b""
-    with _opened(path) as file:
+    place, line, pending, start = 0, 1, bytearray(), b""
+    with _open(path) as file:
         while block := file.read(BLOCK):
-            seen(block)
+            observe(block)
             start = start or block[:8]
             if (zero := block.find(0)) >= 0:
                 kind = next((name for mark, name in _BEGINNINGS.items() if start.startswith(mark)), None)
                 guess = f", and it begins like a {kind} file" if kind else ""
-                at = f"the byte at position {place + len(held) + zero:,} is zero{guess}"
-                raise InputError(f"{path} is not a text file: {at}; give text in UTF-8")
+                problem = f"the byte at position {place + len(pending) + zero:,} is zero{guess}"
+                raise InputError(f"{path} is not a text file: {problem}; give text in UTF-8")
             cut = cut_of(block)
-            held += block[:cut] if cut else block
+            pending += block[:cut] if cut else block
             if cut:
-                yield _decoded(path, bytes(held), place, line)
-                place, line, held = place + len(held), line + held.count(b"\n"), bytearray(block[cut:])
-    if held:
-        yield _decoded(path, bytes(held), place, line)
+                yield _decoded(path, bytes(pending), place, line)
+                place, line, pending = place + len(pending), line + pending.count(b"\n"), bytearray(block[cut:])
+    if pending:
+        yield _decoded(path, bytes(pending), place, line)
 
 
 def _decoded(path: Path, block: bytes, place: int, line: int) -> str:
     try:
         text = block.decode()
     except UnicodeDecodeError as error:
-        at, on = place + error.start, line + block[: error.start].count(b"\n")
-        where = f"the byte {block[error.start]:#04x} at position {at:,} (line {on:,}) does not belong there"
+        position, line_number = place + error.start, line + block[: error.start].count(b"\n")
+        problem = f"the byte {block[error.start]:#04x} at position {position:,} (line {line_number:,}) does not belong there"
         remedy = "convert it first, such as with `iconv -f latin1 -t utf-8`"
-        raise InputError(f"{path} is not UTF-8: {where}; {remedy}") from None
+        raise InputError(f"{path} is not UTF-8: {problem}; {remedy}") from None
     if place == 0:
         text = text.removeprefix("\ufeff")
     return text.replace("\r\n", "\n") if "\r" in text else text
@@ -96,11 +96,11 @@ def _filled(parts: Iterable[str]) -> list[str]:
 
 
 def _separated(blocks: Iterable[str]) -> Iterator[list[str]]:
-    held = ""
+    pending = ""
     for block in blocks:
-        *whole, held = (held + block).split(SEPARATOR)
-        yield _filled(whole)
-    yield _filled([held])
+        *complete, pending = (pending + block).split(SEPARATOR)
+        yield _filled(complete)
+    yield _filled([pending])
 
 
 def _json_lines(path: Path, blocks: Iterable[str]) -> Iterator[list[str]]:
@@ -124,6 +124,6 @@ def _text_of(path: Path, number: int, line: str) -> str:
         raise InputError(f'{path}, line {number:,}: expected an object with the field "text" or a string, found {names}')
     half = _HALF.search(text)
     if half is not None:
-        why = f"\\u{ord(half[0]):04x} is half of a pair and no character"
-        raise InputError(f"{path}, line {number:,}: {why}; write both halves, or leave it out")
+        reason = f"\\u{ord(half[0]):04x} is half of a pair and no character"
+        raise InputError(f"{path}, line {number:,}: {reason}; write both halves, or leave it out")
     return text

@@ -9,12 +9,12 @@ from stagescope.kernels import njit
 def lagged_pairs(stream: np.ndarray, lag: int, size: int) -> np.ndarray:
     """How often j is `lag` places after i (d, d); the end of the text is joined to its beginning, a lag may be negative."""
     pairs = np.zeros((size, size), dtype=np.int64)
-    other = lag % stream.size
+    partner = lag % stream.size
     for t in range(stream.size):
-        pairs[stream[t], stream[other]] += 1
-        other += 1
-        if other == stream.size:
-            other = 0
+        pairs[stream[t], stream[partner]] += 1
+        partner += 1
+        if partner == stream.size:
+            partner = 0
     return pairs
 
 

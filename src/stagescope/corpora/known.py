@@ -41,14 +41,14 @@ class Known:
     hub: tuple[str, str | None] | None = None
 
 
-def _known(holds: str, editions: list[dict[str, list[Any]]], **facts: Any) -> Known:
+def _known_corpus(holds: str, editions: list[dict[str, list[Any]]], **facts: Any) -> Known:
     """A corpus as known.json has it: of each file of an edition the checksum, tokens and documents that are known."""
     return Known(
         holds=holds, editions=tuple({part: Part(*item) for part, item in edition.items()} for edition in editions), **facts
     )
 
 
-KNOWN = {name: _known(**facts) for name, facts in json.loads(Path(__file__).with_suffix(".json").read_bytes()).items()}
+KNOWN = {name: _known_corpus(**facts) for name, facts in json.loads(Path(__file__).with_suffix(".json").read_bytes()).items()}
 
 
 def cache_folder() -> Path:
@@ -58,8 +58,8 @@ def cache_folder() -> Path:
 
 def folders() -> tuple[Path, ...]:
     """Where corpora are looked for, first place first."""
-    given = os.environ.get(FOLDER)
-    return (*((Path(given),) if given else ()), cache_folder())
+    folder = os.environ.get(FOLDER)
+    return (*((Path(folder),) if folder else ()), cache_folder())
 
 
 def locate(source: str) -> dict[str, Path]:
@@ -75,7 +75,7 @@ def locate(source: str) -> dict[str, Path]:
         corpus_hub.download(hub, cache_folder() / source)
         files = _present(source)
     if not files:
-        raise InputError(_missing(source, KNOWN[source]))
+        raise InputError(_how_to_get(source, KNOWN[source]))
     return files
 
 
@@ -92,12 +92,12 @@ def anchored(source: str) -> str:
     return source if source in KNOWN else os.path.abspath(_first(source)[0])
 
 
-def elsewhere(source: str) -> dict[Path, dict[str, Path]]:
+def texts_of_this_name(source: str) -> dict[Path, dict[str, Path]]:
     """Files of texts that have the name of this one, in the current folder and the folders of corpora."""
     by_folder = {}
     for path in (root / Path(source).name for root in (Path.cwd(), *folders())):
         with suppress(OSError, InputError):  # a folder that may not be entered, or that holds no text
-            by_folder[path] = _at(path)
+            by_folder[path] = _files_at(path)
     return {path: files for path, files in by_folder.items() if files}
 
 
@@ -105,7 +105,7 @@ def _first(source: str) -> tuple[Path, dict[str, Path]]:
     """The first place where there is something of that path, and its files."""
     try:
         places = (root / Path(source).expanduser() for root in (Path(), *folders()) if source)
-        first_place = next(((place, files) for place in places if (files := _at(place))), None)
+        first_place = next(((place, files) for place in places if (files := _files_at(place))), None)
     except (OSError, RuntimeError) as error:  # a folder without permission, a name too long, a user without a home folder
         raise InputError(f"cannot read the corpus {source}: {getattr(error, 'strerror', None) or error}") from None
     if first_place is None:
@@ -116,7 +116,7 @@ def _first(source: str) -> tuple[Path, dict[str, Path]]:
     return first_place
 
 
-def _at(path: Path) -> dict[str, Path] | None:
+def _files_at(path: Path) -> dict[str, Path] | None:
     """The files of a corpus that is a file or a folder; None where there is nothing."""
     if path.is_file():
         return {"train": path}
@@ -138,11 +138,11 @@ def _present(name: str) -> dict[str, Path]:
     return {}
 
 
-def _missing(name: str, known: Known) -> str:
+def _how_to_get(name: str, usual: Known) -> str:
     """Where a known corpus was looked for, and how to get it."""
     places = ", ".join(str(root / name) for root in folders())
     unset = "" if os.environ.get(FOLDER) else f" ({FOLDER} is not set)"
-    files = " or ".join(", ".join(part.file for part in edition.values()) for edition in known.editions)
-    hub = f"install stagescope[hub] and be online to download {known.hub[0]}, or " if known.hub else ""
-    put = f"put {files} ({known.holds}) into one of these folders, or give a path"
+    files = " or ".join(", ".join(part.file for part in edition.values()) for edition in usual.editions)
+    hub = f"install stagescope[hub] and be online to download {usual.hub[0]}, or " if usual.hub else ""
+    put = f"put {files} ({usual.holds}) into one of these folders, or give a path"
     return f"the corpus {name!r} is not here: looked for it in {places}{unset}; {hub}{put}"

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 CORPUS: Any = Field("topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text")
 TOKENS: Any = Field(
-    None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
+    None,
+    description="words, lower-case words, basic_english, characters or BPE; default: as usual for the corpus, else lower-case",
 )
 LAYOUT: Any = Field(
     None,
@@ -29,7 +30,7 @@ class TextOptions(Options):
     """A corpus and its tokens."""
 
     corpus: str = CORPUS
-    tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
+    tokens: Literal["word", "lower", "basic", "char", "bpe"] | None = TOKENS
     layout: Layout | None = LAYOUT
     vocab: int = Field(100, ge=2, description=VOCAB)
     shuffle: int | None = Field(None, ge=0, description=SHUFFLE)
@@ -37,8 +38,9 @@ class TextOptions(Options):
     def read(self, progress: "Progress | None" = None) -> "TextCorpus":
         from stagescope.corpora.corpus import read_corpus
 
-        chosen = {name: getattr(self, name) for name in ("tokens", "vocab", "layout", "shuffle")}
-        return read_corpus(self.corpus, **chosen, progress=progress)
+        return read_corpus(
+            self.corpus, tokens=self.tokens, vocab=self.vocab, layout=self.layout, shuffle=self.shuffle, progress=progress
+        )
 
     @classmethod
     def anchored(cls, name: str, value: Any) -> Any:
@@ -50,8 +52,8 @@ class TextOptions(Options):
         """Also the files of a text given as a path; the name of a known corpus determines its bytes."""
         from stagescope.corpora.known import KNOWN, locate
 
-        own = {} if self.corpus in KNOWN else {"corpus": locate(self.corpus)}
-        return {**super().files(), **own}
+        text_files = {} if self.corpus in KNOWN else {"corpus": locate(self.corpus)}
+        return {**super().files(), **text_files}
 
     def prepare(self, progress: bool | None) -> None:
         """Read the text with a bar; it then stays in memory for the set-up."""

@@ -43,27 +43,27 @@ def learn_pieces(types: tuple[str, ...], counts: np.ndarray, size: int) -> Piece
     Merges stay inside a type of the text (a word with the blank before it). The merges of a small vocabulary are the first
     ones of a large one, so they are learned once and as many are taken as give `size` pieces.
     """
-    most = sum(map(len, types)) + 1  # every piece begins at a character of a type of its own, or is <unk>
-    if size > most:
-        raise InputError(f"a vocabulary of {size:,} pieces cannot be made of {most:,} characters; give a smaller --vocab")
+    largest = sum(map(len, types)) + 1  # every piece begins at a character of a type of its own, or is <unk>
+    if size > largest:
+        raise InputError(f"a vocabulary of {size:,} pieces cannot be made of {largest:,} characters; give a smaller --vocab")
     alphabet, merges = _learned(types, counts, size)
-    taken = max(size - len(alphabet), 0)
+    steps = max(size - len(alphabet), 0)
     while True:
-        names, spelled, starts = _spell(types, alphabet, merges[:taken])
-        seen = np.bincount(spelled, np.repeat(counts, np.diff(starts)), len(names)).astype(np.int64)
-        present = int(np.count_nonzero(seen))
-        if present >= size or taken >= len(merges):
+        names, spelled, starts = _spell(types, alphabet, merges[:steps])
+        occurrences = np.bincount(spelled, np.repeat(counts, np.diff(starts)), len(names)).astype(np.int64)
+        present = int(np.count_nonzero(occurrences))
+        if present >= size or steps >= len(merges):
             break
-        taken += size - present  # a piece that is always merged further never occurs; a merge adds one at most
+        steps += size - present  # a piece that is always merged further never occurs; a merge adds one at most
     if present < size:
         raise InputError(
             f"a vocabulary of {size:,} pieces cannot be made: the text is too small for so many merges; give a smaller --vocab"
         )
-    chosen = most_frequent(names, seen, size)
-    tokens = chosen.tokens[spelled]
-    kept = tokens >= 0  # pieces outside a vocabulary that has no <unk> are left out
-    cut = np.concatenate([[0], np.cumsum(kept)])[starts]
-    return Pieces(chosen.words, tokens[kept].astype(token_type(chosen.words)), cut)
+    vocabulary = most_frequent(names, occurrences, size)
+    tokens = vocabulary.tokens[spelled]
+    inside = tokens >= 0  # pieces outside a vocabulary that has no <unk> are left out
+    cut = np.concatenate([[0], np.cumsum(inside)])[starts]
+    return Pieces(vocabulary.words, tokens[inside].astype(token_type(vocabulary.words)), cut)
 
 
 def _learned(types: tuple[str, ...], counts: np.ndarray, size: int) -> tuple[list[str], list[tuple[str, str]]]:
@@ -73,14 +73,14 @@ def _learned(types: tuple[str, ...], counts: np.ndarray, size: int) -> tuple[lis
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Split(_BETWEEN, "removed")
-    kept, rare = _characters(types, counts)
+    alphabet, rare = _characters(types, counts)
     options: Any = {"min_frequency": 2, "show_progress": False}
-    trainer = trainers.BpeTrainer(vocab_size=2 * size + len(kept), **options)
+    trainer = trainers.BpeTrainer(vocab_size=2 * size + len(alphabet), **options)
     tokenizer.train_from_iterator(_texts(types, counts, rare), trainer)
     model = json.loads(tokenizer.to_str())["model"]
-    merges = [(left, right) for left, right in model["merges"]]
-    made = set(map("".join, merges))
-    return [piece for piece in model["vocab"] if piece not in made], merges
+    merges = [(first, second) for first, second in model["merges"]]
+    merged = set(map("".join, merges))
+    return [piece for piece in model["vocab"] if piece not in merged], merges
 
 
 def _characters(types: tuple[str, ...], counts: np.ndarray) -> tuple[list[str], list[str]]:
@@ -106,10 +106,10 @@ def _texts(types: tuple[str, ...], counts: np.ndarray, rare: list[str]) -> Itera
     cuts = dict.fromkeys(map(ord, rare), _BETWEEN)
     for name, count in zip(types, counts.tolist(), strict=True):
         if name != SEPARATOR:
-            whole, rest = divmod(count, _AT_ONCE)
+            repeats, remainder = divmod(count, _AT_ONCE)
             text = name.translate(cuts) + _BETWEEN
-            yield from repeat(text * _AT_ONCE, whole)
-            yield text * rest
+            yield from repeat(text * _AT_ONCE, repeats)
+            yield text * remainder
 
 
 def _spell(

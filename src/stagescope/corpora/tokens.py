@@ -9,7 +9,7 @@ import numpy as np
 
 from stagescope.corpora.files import SEPARATOR
 
-Tokens = Literal["word", "lower", "char", "bpe"]
+Tokens = Literal["word", "lower", "basic", "char", "bpe"]
 _MARKS = '.,!?"'
 _KEPT_BYTES = bytes(code if chr(code) in f"abcdefghijklmnopqrstuvwxyz'{_MARKS}" else 32 for code in range(256))
 
@@ -24,15 +24,24 @@ def _lower_words(text: str) -> list[str]:
 
     All other bytes become blanks, marks get blanks around them, and the rest is split: three times faster than the pattern.
     """
-    kept = text.lower().encode(errors="surrogatepass").translate(_KEPT_BYTES).decode("ascii")
+    letters = text.lower().encode(errors="surrogatepass").translate(_KEPT_BYTES).decode("ascii")
     for mark in _MARKS:
-        kept = kept.replace(mark, f" {mark} ")
-    return kept.split()
+        letters = letters.replace(mark, f" {mark} ")
+    return letters.split()
+
+
+def _basic_words(text: str) -> list[str]:
+    """The words of torchtext's tokeniser `basic_english`: lower case, .,()!?' are words, ;: are blanks, " is left out."""
+    text = text.lower().replace('"', "").replace("<br />", " ").translate({ord(";"): " ", ord(":"): " "})
+    for mark in ".,()!?'":
+        text = text.replace(mark, f" {mark} ")
+    return text.split()
 
 
 SPLIT: dict[Tokens, Callable[[str], list[str]]] = {
     "word": _words,
     "lower": _lower_words,
+    "basic": _basic_words,
     "char": list,
     "bpe": re.compile(r" ?\w+| ?[^\w\s]+|\n+").findall,
 }
@@ -71,7 +80,7 @@ class Reader:
     def types(self) -> tuple[str, ...]:
         return tuple(self._numbers)
 
-    def stream(self, blocks: Iterable[list[str]], marked: bool) -> Stream:
+    def stream(self, blocks: Iterable[list[str]], with_marks: bool) -> Stream:
         """The tokens of documents; `marked` says that each ends with a mark, else all of them are one document."""
         split, mark, number = SPLIT[self.tokens], end_mark(self.tokens), self._numbers.__getitem__
         parts, ends, total = [], [], 0
@@ -79,16 +88,16 @@ class Reader:
             words: list[str] = []
             for document in block:
                 words += split(document)
-                if marked:
+                if with_marks:
                     words.append(mark)
                     ends.append(total + len(words))
             parts.append(np.fromiter(map(number, words), np.int32, len(words)))
             total += len(words)
-        ends = np.array(ends if marked else [total], dtype=np.int64)
+        ends = np.array(ends if with_marks else [total], dtype=np.int64)
         # one array of all parts, each let go once it is copied: never are there two copies of a text
-        whole = np.empty(total, dtype=np.int32)
+        ids = np.empty(total, dtype=np.int32)
         while parts:
             part = parts.pop()
-            whole[total - len(part) : total] = part
+            ids[total - len(part) : total] = part
             total -= len(part)
-        return Stream(whole, ends)
+        return Stream(ids, ends)

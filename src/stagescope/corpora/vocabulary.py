@@ -47,11 +47,11 @@ def most_frequent(types: tuple[str, ...], counts: np.ndarray, size: int) -> Voca
     if not 2 <= size <= present:
         remedy = f"give --vocab from 2 to {present}" if present > 1 else "give more text"
         raise InputError(f"a vocabulary of {size:,} cannot be made: the part to train on has {present:,} types: {remedy}")
-    marked = np.array([name == UNKNOWN for name in types])
+    unknown = np.array([name == UNKNOWN for name in types])
     order = np.argsort(-counts, kind="stable")
-    order = order[~marked[order]]
-    needed = size < present or bool(counts[marked].any())
-    kept = order[: size - needed]
-    tokens = np.full(len(types), 0 if needed else -1, dtype=np.int32)
-    tokens[kept] = np.arange(needed, size)
-    return Vocabulary((UNKNOWN,) * needed + tuple(types[i] for i in kept.tolist()), tokens)
+    order = order[~unknown[order]]
+    with_unknown = size < present or bool(counts[unknown].any())
+    frequent = order[: size - with_unknown]
+    tokens = np.full(len(types), 0 if with_unknown else -1, dtype=np.int32)
+    tokens[frequent] = np.arange(with_unknown, size)
+    return Vocabulary((UNKNOWN,) * with_unknown + tuple(types[i] for i in frequent.tolist()), tokens)

@@ -39,8 +39,8 @@ class WindowLoss(OfModel, Described, Objective):
     def _same_vocabulary(self) -> Self:
         if self.model.vocab != self.process.vocab:
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the corpus's {self.process.vocab} tokens")
-        step, each = f"a step on {self.batch:,} windows of {self.length:,} tokens", max(self.length, self.model.vocab)
-        require_work(step, "lower --batch, --window or --vocab", self.batch, each)
+        step, size = f"a step on {self.batch:,} windows of {self.length:,} tokens", max(self.length, self.model.vocab)
+        require_work(step, "lower --batch, --window or --vocab", self.batch, size)
         return self
 
     @property
@@ -53,8 +53,8 @@ class WindowLoss(OfModel, Described, Objective):
         """How many windows there are; looked at when first needed, so that a run can be opened where its text is not."""
         count = len(self.tokens) - self.length
         if count < 1:
-            what = f"the {self.part} part of this corpus has {len(self.tokens)} tokens"
-            raise InputError(f"{what}, too few for one window of {self.length} and the token after it: take a shorter window")
+            stream = f"the {self.part} part of this corpus has {len(self.tokens)} tokens"
+            raise InputError(f"{stream}, too few for one window of {self.length} and the token after it: take a shorter window")
         return count
 
     @cached_property

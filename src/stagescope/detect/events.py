@@ -56,15 +56,20 @@ def crossing(
     have crossed. A curve that has passed the level at its first record was there at the start.
     """
     sign = 1.0 if rising else -1.0
-    when = first_crossing(time, curve, level, rising, after)
-    if when is None:
+    first_time = first_crossing(time, curve, level, rising, after)
+    if first_time is None:
         return Event.missing(how=how)
     if sign * (curve[0] - level) >= 0 and after <= time[0]:
         return Event.missing("at the start", how)
-    low, high = around(time, when)
+    low, high = around(time, first_time)
     early = first_crossing(time, curve + sign * error, level, rising, after)
     late = first_crossing(time, curve - sign * error, level, rising, after)
-    return Event(when, min(low, when if early is None else early), max(high, float(time[-1]) if late is None else late), how=how)
+    return Event(
+        first_time,
+        min(low, first_time if early is None else early),
+        max(high, float(time[-1]) if late is None else late),
+        how=how,
+    )
 
 
 def top(time: np.ndarray, curve: np.ndarray, *, error: float = 0.0, how: str = "") -> Event:
@@ -75,8 +80,8 @@ def top(time: np.ndarray, curve: np.ndarray, *, error: float = 0.0, how: str = "
     i = int(np.argmax(curve))
     if i == 0:
         return Event.missing("at the start", how)
-    alike = np.flatnonzero(curve >= curve[i] - 2 * error)
-    first, last = min(i - 1, int(alike[0])), max(i + 1, int(alike[-1]))
+    level_places = np.flatnonzero(curve >= curve[i] - 2 * error)
+    first, last = min(i - 1, int(level_places[0])), max(i + 1, int(level_places[-1]))
     return Event(at_peak[0], float(time[max(first, 0)]), float(time[min(last, len(time) - 1)]), how=how)
 
 
@@ -122,8 +127,8 @@ def turns(time: np.ndarray, curve: np.ndarray, least: float, back: float, error:
     95 % half-width of each value of a noisy curve; a value whose error is infinite is not looked at.
     """
     if error is not None:
-        known = np.isfinite(error)
-        time, curve, error = time[known], curve[known], error[known]
+        measured = np.isfinite(error)
+        time, curve, error = time[measured], curve[measured], error[measured]
     noise = np.zeros(len(curve)) if error is None else SURE * error
     ends = _extremes(curve, noise, least)
     while (i := _briefest(time, ends)) is not None:
@@ -132,7 +137,7 @@ def turns(time: np.ndarray, curve: np.ndarray, least: float, back: float, error:
     turning_points = []
     for i, j in pairwise(ends):
         over = j != ends[-1] or abs(curve[-1] - curve[j]) > max(back, np.hypot(noise[-1], noise[j]))
-        (start, before), (stop, after) = (_refined(time, curve, at, least) for at in (i, j))
+        (start, before), (stop, after) = (_refined(time, curve, place, least) for place in (i, j))
         turning_points.append(Turn(start, stop if over else None, before, after, *_alike(time, curve, j, noise[j])))
     return turning_points
 
@@ -154,8 +159,8 @@ def _extremes(curve: np.ndarray, noise: np.ndarray, least: float) -> list[int]:
 
 def _alike(time: np.ndarray, curve: np.ndarray, at: int, noise: float) -> tuple[float, float]:
     """The stretch around an extreme in which the curve stays within its noise, at least to the neighbouring records."""
-    apart = np.flatnonzero(np.abs(curve - curve[at]) > noise)
-    before, after = apart[apart < at], apart[apart > at]
+    differing = np.flatnonzero(np.abs(curve - curve[at]) > noise)
+    before, after = differing[differing < at], differing[differing > at]
     first, last = int(before[-1]) if before.size else 0, int(after[0]) if after.size else len(time) - 1
     return float(time[max(0, min(first, at - 1))]), float(time[min(len(time) - 1, max(last, at + 1))])
 

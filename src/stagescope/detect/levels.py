@@ -75,30 +75,30 @@ def crossings(time: np.ndarray, loss: np.ndarray, levels: np.ndarray, smooth: bo
 
 
 def _crossing(time: np.ndarray, loss: np.ndarray, level: float, smooth: bool) -> Event:
-    when = first_crossing(time, loss, level, rising=False)
-    how = f"the loss first crosses {level:.4g}"
-    if when is None or not smooth:
-        error = 0.0 if when is None else 2 * noise_near(time, loss, when)
-        return crossing(time, loss, level, rising=False, error=error, how=how)
+    first_time = first_crossing(time, loss, level, rising=False)
+    method = f"the loss first crosses {level:.4g}"
+    if first_time is None or not smooth:
+        error = 0.0 if first_time is None else 2 * noise_near(time, loss, first_time)
+        return crossing(time, loss, level, rising=False, error=error, how=method)
     if loss[0] <= level:
-        return Event.missing("at the start", how)
-    i = int(np.searchsorted(time, when))
+        return Event.missing("at the start", method)
+    i = int(np.searchsorted(time, first_time))
     coarse = np.array(sorted({0, *range(i % 2, len(time), 2), len(time) - 1}))
-    other = first_crossing(time[coarse], loss[coarse], level, rising=False)
+    first = first_crossing(time[coarse], loss[coarse], level, rising=False)
     shifted = np.array(sorted({0, *range(1 - i % 2, len(time), 2), len(time) - 1}))
     second = first_crossing(time[shifted], loss[shifted], level, rising=False)
-    width = max(abs(each - when) for each in (other, second, when * (1 + 1e-9)) if each is not None)
-    return Event(when, when - width, when + width, how=how)
+    width = max(abs(estimate - first_time) for estimate in (first, second, first_time * (1 + 1e-9)) if estimate is not None)
+    return Event(first_time, first_time - width, first_time + width, how=method)
 
 
 def widened(event: Event, others: list[float | None]) -> Event:
     """An event whose interval also holds what other batches do to it: Student's 95 % interval from the spread of its times."""
-    known = [when for when in others if when is not None]
-    if event.time is None or event.low is None or event.high is None or not known:
+    other_times = [time for time in others if time is not None]
+    if event.time is None or event.low is None or event.high is None or not other_times:
         return event
     from scipy.stats import t as student
 
-    half = float(student.ppf(0.975, len(known)) * np.std([event.time, *known], ddof=1))
+    half = float(student.ppf(0.975, len(other_times)) * np.std([event.time, *other_times], ddof=1))
     return replace(event, low=max(0.0, min(event.low, event.time - half)), high=max(event.high, event.time + half))
 
 
@@ -113,20 +113,20 @@ def noise_near(time: np.ndarray, loss: np.ndarray, when: float) -> float:
 
 def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Plateau | None, ...]:
     """Plateaus 1 .. k: least |dL/d ln t| between t_j and t_{j+1}, or the end; None without t_j or frames after it."""
-    when = (*transitions(time, loss, levels), None)
+    drop_times = (*transitions(time, loss, levels), None)
     later = time > 0
     clock, curve = time[later], loss[later]
     slope = np.gradient(curve, np.log(clock)) if clock.size > 1 else np.zeros(clock.size)
     by_level: list[Plateau | None] = []
     for j, (above, below) in enumerate(_steps(levels), start=1):
-        start, stop = when[j - 1], when[j]
+        start, stop = drop_times[j - 1], drop_times[j]
         inside = np.flatnonzero((clock > start) & (clock < (np.inf if stop is None else stop))) if start is not None else ()
         if len(inside) < PLATEAU.fewest:
             by_level.append(None)
             continue
         i = int(inside[np.argmin(np.abs(slope[inside]))])
         near = bool(abs(curve[i] - below) <= PLATEAU.close * (above - below))
-        rests = None if stop is None else valley(clock, curve, when, j)
+        rests = None if stop is None else valley(clock, curve, drop_times, j)
         # Least-squares slope of the curve in ln t around a frame.
         logs, count, side = np.log(clock), len(clock), LIMITS.records // 2
         around = np.abs(logs - logs[i]) <= PLATEAU.bandwidths[1] / 2
@@ -182,9 +182,9 @@ def local_slopes(u: np.ndarray, curve: np.ndarray, h: float) -> tuple[np.ndarray
     off = u[None, :] - (weight @ u / total)[:, None]
     moment = (weight * off**2).sum(axis=1)
     slope = (weight * off * curve[None, :]).sum(axis=1) / moment
-    rest = curve[None, :] - (weight @ curve / total)[:, None] - slope[:, None] * off
+    residual = curve[None, :] - (weight @ curve / total)[:, None] - slope[:, None] * off
     size = total**2 / (weight**2).sum(axis=1)
-    variance = (weight * rest**2).sum(axis=1) / total * size / np.maximum(size - 2, 1)
+    variance = (weight * residual**2).sum(axis=1) / total * size / np.maximum(size - 2, 1)
     return grid, slope, np.sqrt(variance * (weight**2 * off**2).sum(axis=1)) / moment
 
 
@@ -192,9 +192,9 @@ def _steeper(fall: np.ndarray, error: np.ndarray, low: int, side: slice) -> bool
     if not fall[side].size:
         return False
     top = int(np.argmax(fall[side])) + (side.start or 0)
-    apart = fall[top] - fall[low]
+    height = fall[top] - fall[low]
     return bool(
-        fall[top] >= PLATEAU.ratio * fall[low] and apart >= PLATEAU.errors * np.hypot(error[top], error[low]) and apart > 0
+        fall[top] >= PLATEAU.ratio * fall[low] and height >= PLATEAU.errors * np.hypot(error[top], error[low]) and height > 0
     )
 
 
@@ -215,7 +215,7 @@ def no_ladder(levels: np.ndarray) -> str | None:
 def _check(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> None:
     if len(levels) < 2:
         raise InputError(f"levels are {np.asarray(levels)}, but a ladder needs at least two")
-    if (why := no_ladder(levels)) is not None:
-        raise InputError(why)
+    if (reason := no_ladder(levels)) is not None:
+        raise InputError(reason)
     if len(time) != len(loss):
         raise InputError(f"{len(time)} times for {len(loss)} losses")

@@ -8,7 +8,8 @@ class Limits:
     """Of the search for transitions, of the plateaus of a ladder, and of what is read of a run."""
 
     share: float = 0.05
-    """Least change that counts, of the curve's range."""
+    """Least change that counts, of the curve's range; least stay between a change and its opposite that counts, of the run: a
+    briefer one moves the mean over the run by less than that share of its height."""
     records: int = 5
     """Records of a plateau: a median that two outliers do not move; of a slope on a plateau: two to each side of its middle."""
     misfit: float = 1 / 80

@@ -38,8 +38,8 @@ def flutter(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
     if len(time) < 3:
         return np.zeros(len(time))
     share = (time[1:-1] - time[:-2]) / (time[2:] - time[:-2])
-    apart = curve[1:-1] - (1 - share) * curve[:-2] - share * curve[2:]
-    square = np.pad(apart**2 / (1 + (1 - share) ** 2 + share**2), 1, mode="edge")
+    deviation = curve[1:-1] - (1 - share) * curve[:-2] - share * curve[2:]
+    square = np.pad(deviation**2 / (1 + (1 - share) ** 2 + share**2), 1, mode="edge")
     padded = np.pad(square, FLUTTER // 2, mode="edge")
     middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, FLUTTER), axis=1)
     return np.sqrt(middle / MEDIAN_SQUARE)
@@ -52,11 +52,11 @@ def variation(time: np.ndarray, curve: np.ndarray, apart: float = 0.0) -> np.nda
     for a walk the expected square is known. `apart` is the least spacing of records to use: steps that remember earlier ones
     are correlated over about 1/(1 - momentum) steps.
     """
-    kept = _thinned(time, apart)
-    t, length = time[kept], np.diff(time[kept])
+    places = _thinned(time, apart)
+    t, length = time[places], np.diff(time[places])
     if len(length) < 3:
         return np.zeros(len(time))
-    middle, slope = (t[1:] + t[:-1]) / 2, np.diff(curve[kept]) / length
+    middle, slope = (t[1:] + t[:-1]) / 2, np.diff(curve[places]) / length
     share = (middle[1:-1] - middle[:-2]) / (middle[2:] - middle[:-2])
     bend = slope[1:-1] - (1 - share) * slope[:-2] - share * slope[2:]
     expected = 1 / length[1:-1] + (1 - share) ** 2 / length[:-2] + share**2 / length[2:]
@@ -86,24 +86,24 @@ def averaged(time: np.ndarray, curve: np.ndarray) -> tuple[np.ndarray, np.ndarra
     A window is as wide as a share of the time that has passed; near the ends of the run it is narrower, and its error larger.
     Where it has fewer than two records a block, nothing is known of its noise, and the error is infinite.
     """
-    here = np.arange(len(time))
-    before = here - np.searchsorted(time, time * np.exp(-AVERAGING.width / 2))
-    after = np.searchsorted(time, time * np.exp(AVERAGING.width / 2), side="right") - 1 - here
+    index = np.arange(len(time))
+    before = index - np.searchsorted(time, time * np.exp(-AVERAGING.width / 2))
+    after = np.searchsorted(time, time * np.exp(AVERAGING.width / 2), side="right") - 1 - index
     side = np.minimum(before, after)  # as many records on both sides: a window that hangs over an end would lean
-    edges = (here - side)[:, None] + np.rint(np.arange(AVERAGING.blocks + 1) / AVERAGING.blocks * (2 * side + 1)[:, None]).astype(
-        int
-    )
+    edges = (index - side)[:, None] + np.rint(
+        np.arange(AVERAGING.blocks + 1) / AVERAGING.blocks * (2 * side + 1)[:, None]
+    ).astype(int)
     wide = 2 * side + 1 >= 2 * AVERAGING.blocks
     mean, error = np.array(curve, dtype=float), np.full(len(curve), np.inf)
     if not wide.any():
         return mean, error
-    place, blocks = (_block_means(np.asarray(of, dtype=float), edges[wide]) for of in (time, curve))
+    place, blocks = (_block_means(np.asarray(values, dtype=float), edges[wide]) for values in (time, curve))
     place = place - place.mean(axis=1, keepdims=True)
     trend = np.sum(place * blocks, axis=1) / np.sum(place**2, axis=1)
-    left = blocks - blocks.mean(axis=1, keepdims=True) - trend[:, None] * place
+    residual = blocks - blocks.mean(axis=1, keepdims=True) - trend[:, None] * place
     mean[wide] = _block_means(np.asarray(curve, dtype=float), edges[wide][:, [0, -1]])[:, 0]
     records = 2 * side[wide] + 1
-    square = np.sum(left**2, axis=1) / (AVERAGING.blocks - 2) / AVERAGING.blocks * records
+    square = np.sum(residual**2, axis=1) / (AVERAGING.blocks - 2) / AVERAGING.blocks * records
     error[wide] = AVERAGING.quantile * np.sqrt(_pooled(time[wide], square) / records)
     return mean, error
 
@@ -126,8 +126,8 @@ def _thinned(time: np.ndarray, apart: float) -> np.ndarray:
     """Records that are at least `apart` from the one before."""
     if apart <= 0:
         return np.arange(len(time))
-    kept = [0]
+    places = [0]
     for i in range(1, len(time)):
-        if time[i] - time[kept[-1]] >= apart * (1 - 1e-9):
-            kept.append(i)
-    return np.array(kept)
+        if time[i] - time[places[-1]] >= apart * (1 - 1e-9):
+            places.append(i)
+    return np.array(places)

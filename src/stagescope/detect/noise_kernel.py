@@ -95,41 +95,41 @@ def deviance(table, ds, du, size, noise, floor, most_bend, out):
         for e in range(a + 1, p):
             half[a] -= low[e, a] * half[e]
         half[a] /= low[a, a]
-    rest = 0.0
+    squares = 0.0
     for i in range(n):
         e = out[i, p]
         for a in range(p):
             e -= out[i, a] * half[a]
-        rest += e * e
-    if natural[2] > np.exp(-12.0) and natural[2] * max(rest, floor) / n > most_bend:
+        squares += e * e
+    if natural[2] > np.exp(-12.0) and natural[2] * max(squares, floor) / n > most_bend:
         return np.inf
-    return (n - p) * (np.log(max(rest, floor) / n) + min(rest / floor, 1.0)) + logs
+    return (n - p) * (np.log(max(squares, floor) / n) + min(squares / floor, 1.0)) + logs
 
 
 @njit(cache=True)
 def search(table, ds, du, size, starts, floor, most_bend, least):
     """Noise of least deviance by a pattern search from the best of `starts`, whose last step is `least`; and that deviance."""
     out = np.empty_like(table)
-    at, best = starts[0].copy(), np.inf
+    point, best = starts[0].copy(), np.inf
     for k in range(len(starts)):
         value = deviance(table, ds, du, size, starts[k], floor, most_bend, out)
         if value < best:
-            at, best = starts[k].copy(), value
+            point, best = starts[k].copy(), value
     step = 2.0
     while step > least:
         improved = False
         for axis in range(3):
             for sign in (-1.0, 1.0):
-                trial = at.copy()
+                trial = point.copy()
                 if axis == 0:
                     trial[0] = min(max(trial[0] + 0.2 * sign * step, 0.0), 1.8)
                 else:
                     trial[axis] = min(max(trial[axis] + sign * step, -12.0), 14.0)
-                if trial[axis] != at[axis]:
+                if trial[axis] != point[axis]:
                     value = deviance(table, ds, du, size, trial, floor, most_bend, out)
                     if value < best - 1e-6:
-                        at, best, improved = trial, value, True
+                        point, best, improved = trial, value, True
                         break
         if not improved:
             step *= 0.5
-    return at, best
+    return point, best

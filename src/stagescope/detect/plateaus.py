@@ -27,8 +27,8 @@ def thinned(time: np.ndarray, most: int) -> np.ndarray:
     if len(time) <= most:
         return np.arange(len(time))
     clock = np.log(time + time[-1] / 300)
-    even = (np.linspace(each[0], each[-1], most // 2) for each in (clock, time))
-    places = [np.searchsorted(each, marks) for each, marks in zip((clock, time), even, strict=True)]
+    even = (np.linspace(axis[0], axis[-1], most // 2) for axis in (clock, time))
+    places = [np.searchsorted(axis, marks) for axis, marks in zip((clock, time), even, strict=True)]
     return np.unique(np.clip(np.concatenate([*places, [0, len(time) - 1]]), 0, len(time) - 1))
 
 
@@ -38,12 +38,12 @@ def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray]) 
     notes = {}
     for name in names[: LIMITS.curves]:
         good = np.isfinite(series[name])
-        said = [] if good.all() else [f"{(~good).sum():,} of {len(time):,} records are not finite and were left out"]
+        sentences = [] if good.all() else [f"{(~good).sum():,} of {len(time):,} records are not finite and were left out"]
         if good.sum() > LIMITS.bins:
-            said.append(f"{good.sum():,} records were averaged in at most {LIMITS.bins} bins")
-        said.extend(_jump(clock, time[good], series[name][good].astype(float)))
-        if said:
-            notes[name] = "; ".join(said)
+            sentences.append(f"{good.sum():,} records were averaged in at most {LIMITS.bins} bins")
+        sentences.extend(_jump(clock, time[good], series[name][good].astype(float)))
+        if sentences:
+            notes[name] = "; ".join(sentences)
     if len(names) > LIMITS.curves:
         notes["curves"] = f"{LIMITS.curves} of {len(names):,} curves were searched for transitions, in the order recorded"
     if len(time) > 1 and record_origin(time) > LIMITS.early * (time[-1] - time[0]):
@@ -58,10 +58,10 @@ def _jump(clock: str, time: np.ndarray, curve: np.ndarray) -> Iterator[str]:
     if len(curve) < LIMITS.fewest or not np.ptp(curve / 2):
         return
     share = np.abs(np.diff(curve / 2)) / np.ptp(curve / 2)  # halves: a range may be too large for a number
-    at = int(np.argmax(share))
-    if share[at] >= LIMITS.jump and np.median(share) < LIMITS.jump / 10:
+    place = int(np.argmax(share))
+    if share[place] >= LIMITS.jump and np.median(share) < LIMITS.jump / 10:
         yield (
-            f"{share[at]:.0%} of its range lies between the records at {clock} = {time[at]:.5g} and {time[at + 1]:.5g}:"
+            f"{share[place]:.0%} of its range lies between the records at {clock} = {time[place]:.5g} and {time[place + 1]:.5g}:"
             " record more often there to see stages in it"
         )
 
@@ -83,35 +83,35 @@ def loss_stages(
 def _single(status: str, clock: str, time: np.ndarray, loss: np.ndarray | None) -> Stage:
     """The one stage of a run in which no transition was found."""
     facts: dict[str, float | None] = {"records": len(time)}
-    name, said = "whole run", "No loss was recorded, so the run is not divided."
+    name, sentence = "whole run", "No loss was recorded, so the run is not divided."
     good = np.zeros(0) if loss is None else loss[np.isfinite(loss)]
     if loss is not None:
         facts = {"records": len(good), **_ends(good)}
         if status in BROKEN:
-            said = f"The run {status}: its loss is not searched for transitions."
+            sentence = f"The run {status}: its loss is not searched for transitions."
         elif len(good) < LIMITS.fewest:
             records = f"{len(good)} record{'' if len(good) == 1 else 's'} of the loss"
-            said = f"{records}: transitions are searched for in {LIMITS.fewest} or more."
+            sentence = f"{records}: transitions are searched for in {LIMITS.fewest} or more."
         elif good.min() == good.max():
-            name, said = "no transition", f"The loss is {good[0]:.4g} at every record."
+            name, sentence = "no transition", f"The loss is {good[0]:.4g} at every record."
         else:
-            name, moved = "no transition", f"The loss goes from {good[0]:.4g} to {good[-1]:.4g}"
+            name, way = "no transition", f"The loss goes from {good[0]:.4g} to {good[-1]:.4g}"
             until, share = _beginning(time[np.isfinite(loss)], good)
-            said = f"{moved} without a change faster than the rest of the run."
+            sentence = f"{way} without a change faster than the rest of the run."
             if share >= LIMITS.early_way:
                 rule = "a change that begins with the first record is no transition, as nothing rests before it"
-                said = (
-                    f"{moved}, {share:.0%} of that by {clock} = {until:.5g}: {rule}. Later changes are not faster than the rest."
+                sentence = (
+                    f"{way}, {share:.0%} of that by {clock} = {until:.5g}: {rule}. Later changes are not faster than the rest."
                 )
                 facts["early"] = share
-    return Stage(name, float(time[0]), None, said, facts=facts)
+    return Stage(name, float(time[0]), None, sentence, facts=facts)
 
 
 def _beginning(time: np.ndarray, loss: np.ndarray) -> tuple[float, float]:
     """The last record in the beginning of a run, and the share of the way from the first loss to the last made by it."""
-    at = int(np.searchsorted(time, time[0] + LIMITS.beginning * (time[-1] - time[0]), side="right")) - 1
+    place = int(np.searchsorted(time, time[0] + LIMITS.beginning * (time[-1] - time[0]), side="right")) - 1
     way = float(loss[-1] / 2 - loss[0] / 2)  # halves: a range may be too large for a number
-    return float(time[at]), float((loss[at] / 2 - loss[0] / 2) / way) if way else 0.0
+    return float(time[place]), float((loss[place] / 2 - loss[0] / 2) / way) if way else 0.0
 
 
 def _ends(values: np.ndarray) -> dict[str, float | None]:
@@ -128,8 +128,8 @@ def _between(time: np.ndarray, loss: np.ndarray, events: Mapping[str, Transition
             plateaus += 1
         way = "falls" if event.amplitude < 0 else "rises"
         middle = " and recovers; its top is" if event.kind == "spike" else "; half of it"
-        said = f"The loss {way} by {abs(event.amplitude):.4g}{middle} at {event.t:.5g} [{event.low:.5g}, {event.high:.5g}]."
-        yield Stage(name, event.start, event.stop, said, facts=asdict(event))
+        sentence = f"The loss {way} by {abs(event.amplitude):.4g}{middle} at {event.t:.5g} [{event.low:.5g}, {event.high:.5g}]."
+        yield Stage(name, event.start, event.stop, sentence, facts=asdict(event))
         begin = event.stop
     yield replace(_plateau(f"plateau {plateaus}", begin, float(time[-1]), time, loss), stop=None)
 
@@ -140,5 +140,5 @@ def _plateau(name: str, start: float, stop: float, time: np.ndarray, loss: np.nd
     facts = {"records": len(inside), "loss_median": middle, **_ends(inside)}
     if not len(inside):
         return Stage(name, start, stop, "No record lies in it.", facts=facts)
-    said = f"The loss goes from {inside[0]:.4g} to {inside[-1]:.4g}, with a median of {middle:.4g}."
-    return Stage(name, start, stop, said, facts=facts)
+    sentence = f"The loss goes from {inside[0]:.4g} to {inside[-1]:.4g}, with a median of {middle:.4g}."
+    return Stage(name, start, stop, sentence, facts=facts)

@@ -102,17 +102,19 @@ class Dictionary:
         centre = np.exp(centre)
         fast = rises <= LONGEST
         for form in FORMS[1:]:
-            chosen = np.ones(len(rises), dtype=bool) if form == "sigmoid" else fast
+            eligible = np.ones(len(rises), dtype=bool) if form == "sigmoid" else fast
             if form == "decay":  # it begins between two records
                 start = middle[np.clip(np.searchsorted(x, centre) - 1, 0, len(middle) - 1)]
                 stop = start * (1 + np.log(20) * 2 * np.sinh(rises / 2) / RELAXATION)
-                seen = fast & (stop < x[-1 - min(LIMITS.records, len(x) - 1)])  # what does not recover before the end is a step
-                starts, slow = np.unique(np.stack([start[seen], rises[seen]]), axis=1)
+                recovers = fast & (
+                    stop < x[-1 - min(LIMITS.records, len(x) - 1)]
+                )  # what does not recover before the end is a step
+                starts, slow = np.unique(np.stack([start[recovers], rises[recovers]]), axis=1)
                 constants = np.geomspace(x[1] - x[0], x[-1] - x[0], 14)
                 slow = np.concatenate([slow, 2 * np.arcsinh(constants * RELAXATION / 2 / x[0])])
                 candidates.append((form, np.concatenate([starts, np.full(14, x[0])]), slow))
             else:
-                candidates.append((form, centre[chosen], rises[chosen]))
+                candidates.append((form, centre[eligible], rises[eligible]))
         return candidates
 
     @cached_property

@@ -134,23 +134,28 @@ class Stages:
     clock: str
     events: Mapping[str, float | None]
     stages: tuple[Stage, ...]
-    notes: Mapping[str, str]
+    notes: Mapping[str, str] = field(default_factory=dict)
     estimates: Mapping[str, Event] = field(default_factory=dict)
     transitions: tuple[tuple[str, Transition], ...] = ()
 
     def __post_init__(self) -> None:
-        given = {
-            name: self.estimates.get(name) or (Event.missing() if when is None else Event(when))
-            for name, when in self.events.items()
+        estimates = {
+            name: self.estimates.get(name) or (Event.missing() if time is None else Event(time))
+            for name, time in self.events.items()
         }
         if self.status in BROKEN:
-            why = f"the run {self.status}"
-            given = {name: Event.missing("unreliable", why) if at.time is not None else at for name, at in given.items()}
-            object.__setattr__(self, "notes", {**self.notes, **{n: why for n, at in given.items() if at.state == "unreliable"}})
+            reason = f"the run {self.status}"
+            estimates = {
+                name: Event.missing("unreliable", reason) if event.time is not None else event
+                for name, event in estimates.items()
+            }
+            object.__setattr__(
+                self, "notes", {**self.notes, **{n: reason for n, event in estimates.items() if event.state == "unreliable"}}
+            )
             begin = min((stage.start for stage in self.stages), default=0.0)
-            object.__setattr__(self, "stages", (Stage("whole run", begin, None, f"{why}: no stage of it can be believed"),))
-        object.__setattr__(self, "estimates", given)
-        object.__setattr__(self, "events", {name: at.time for name, at in given.items()})
+            object.__setattr__(self, "stages", (Stage("whole run", begin, None, f"{reason}: no stage of it can be believed"),))
+        object.__setattr__(self, "estimates", estimates)
+        object.__setattr__(self, "events", {name: event.time for name, event in estimates.items()})
 
     @classmethod
     def of(
@@ -192,15 +197,15 @@ class Stages:
     def _repr_html_(self) -> str:
         """What a notebook shows: stages, events that were reached, and the names of those that were not."""
         stages = [(s.label, number(s.start), number(s.stop, "end"), s.evidence) for s in self.stages if not s.aside]
-        reached = {name: event for name, event in self.estimates.items() if event.time is not None}
-        events = [(n, number(e.time, digits=5), span_text(*e.interval, " to ") if e.interval else "") for n, e in reached.items()]
-        left = [f"{name} ({event.words})" for name, event in self.estimates.items() if event.time is None]
+        located = {name: event for name, event in self.estimates.items() if event.time is not None}
+        events = [(n, number(e.time, digits=5), span_text(*e.interval, " to ") if e.interval else "") for n, e in located.items()]
+        missing_events = [f"{name} ({event.words})" for name, event in self.estimates.items() if event.time is None]
         return block(
             title("Stages", "" if self.status == "finished" else f"of a run that is {self.status}"),
             note(self.notes["replay"]) if "replay" in self.notes else "",
             table(("stage", f"from {self.clock}", "to", "evidence"), stages),
             folded(f"{len(events)} events", table(("event", self.clock, "95 % interval"), events)) if events else "",
-            note(f"Without a time: {', '.join(left)}") if left else "",
+            note(f"Without a time: {', '.join(missing_events)}") if missing_events else "",
         )
 
     def json(self) -> dict[str, Any]:

@@ -4,6 +4,8 @@ A transition is a fast change between two slower stretches on the clock u = ln(t
 constant, a slope in u and shapes (`shapes.py`); what is left is noise, correlated between records, Brownian in time and
 integrated Brownian in u. Power laws, knees, relaxations, drifts and walks are thereby noise or drift, and have no transition.
 
+What goes and comes back is a spike, unless it stays between for 5 % of the run, or from x to 5 x: then it is two transitions.
+
 The integrated motion is the bend of a drift: without a bound it would be any smooth curve, a smooth drop as well. Over the rise
 of the slowest change that is called fast, it leaves its slope by no more than the least change that counts.
 """
@@ -104,14 +106,14 @@ class Search:
     @classmethod
     def of(cls, time: np.ndarray, raw: np.ndarray, origin: float, curves: int) -> "Search":
         """A curve whose clock begins at `origin`: records that stand out alone are left out, the others averaged in bins."""
-        kept = lone_deviations(time, raw) == 0
-        x, values = time[kept] - origin, raw[kept]
+        regular = lone_deviations(time, raw) == 0
+        x, values = time[regular] - origin, raw[regular]
         edge = _bin_edges(x)
         last = np.append(edge[1:], len(x)) - 1
         count = last - edge + 1
-        mean, middle = (np.add.reduceat(each, edge) / count for each in (values, x))
+        mean, middle = (np.add.reduceat(numbers, edge) / count for numbers in (values, x))
         unit = float(mean[0]), float(np.std(mean) or 1.0)
-        return cls(time, raw, middle, (mean - unit[0]) / unit[1], time[kept][edge], time[kept][last], unit, origin, curves)
+        return cls(time, raw, middle, (mean - unit[0]) / unit[1], time[regular][edge], time[regular][last], unit, origin, curves)
 
     def around(self, begin: int, end: int) -> "Search":
         """The records from one of this fit to another, in bins of their own."""
@@ -126,7 +128,7 @@ class Search:
     def size(self) -> np.ndarray:
         """The standard deviation of each record's noise, even or as the curve shows it, whichever is likelier."""
         even, local = np.ones(len(self.x)), flutter(self.x, self.curve)
-        if not np.all(local > 0):
+        if not np.all(local > 1e-9):  # what rounding leaves of a clock that is far from 0 is no noise
             return even
         local = local / np.median(local)
         table = np.column_stack([self.base, self.curve])
@@ -193,7 +195,7 @@ class Search:
     def refined(self, fit: Fit, j: int) -> Fit:
         """Centre and rise of one shape of least deviance at the noise of the fit, by a pattern search."""
         shape, best, step = fit.shapes[j], fit.deviance, 0.3
-        others = self.design((*fit.shapes[:j], *fit.shapes[j + 1 :]))
+        design = self.design((*fit.shapes[:j], *fit.shapes[j + 1 :]))
         if shape.form == "jump":
             return fit
         while step > 0.01:
@@ -202,7 +204,7 @@ class Search:
                 trial = replace(shape, centre=shape.centre * np.exp(centre * shape.rise), rise=shape.rise * np.exp(rise))
                 if (shape.form == "decay" and centre) or trial.rise > max(shape.rise, shape.slowest):
                     continue
-                value = self.deviance(fit.noise, np.column_stack([others, trial.on(self.x)]))
+                value = self.deviance(fit.noise, np.column_stack([design, trial.on(self.x)]))
                 if value < best - 1e-6:
                     shape, best, improved = trial, value, True
             step *= 1.0 if improved else 0.5
@@ -210,20 +212,20 @@ class Search:
 
     def proposals(self, fit: Fit) -> list[Shape]:
         """The shape of each form that gains most, at the noise of the fit and at white noise."""
-        chosen = []
+        shapes = []
         for noise in (fit.noise, QUIET):
             white, _ = self.whitened(noise, np.column_stack([self.design(fit.shapes), self.curve]))
             table = self.quiet_table if noise is QUIET else self.whitened(noise, self.dictionary.table)[0]
             basis = np.linalg.qr(white[:, :-1])[0]
-            rest = white[:, -1] - basis @ (basis.T @ white[:, -1])
+            residual = white[:, -1] - basis @ (basis.T @ white[:, -1])
             total = np.einsum("ij,ij->j", table, table)
-            own = total - np.sum((basis.T @ table) ** 2, axis=0)
-            gain = np.where(own > 1e-6 * total, (rest @ table) ** 2 / np.maximum(own, 1e-300), 0.0)
+            norms = total - np.sum((basis.T @ table) ** 2, axis=0)
+            gain = np.where(norms > 1e-6 * total, (residual @ table) ** 2 / np.maximum(norms, 1e-300), 0.0)
             for form in range(len(FORMS)):
                 places = np.flatnonzero(self.dictionary.forms == form)
                 if places.size:
-                    chosen.append(self.dictionary.shape(int(places[np.argmax(gain[places])])))
-        return list(dict.fromkeys(chosen))
+                    shapes.append(self.dictionary.shape(int(places[np.argmax(gain[places])])))
+        return list(dict.fromkeys(shapes))
 
     def cost(self, fit: Fit) -> float:
         """Deviance and penalties."""
@@ -247,8 +249,8 @@ class Search:
             tries = [(*fit.shapes, shape) for shape in self.proposals(fit)]
             starts = np.stack([fit.noise, QUIET])
             fits = [Fit(QUIET, t, self.deviance(QUIET, self.design(t))) if white else self.fitted(t, starts, 1.0) for t in tries]
-            fits = [self.refined(each, len(fit.shapes)) for each in sorted(fits, key=self.cost)[: len(FORMS)]]
-            fit = min(fits if white else [self.fitted(each.shapes, each.noise) for each in fits], key=self.cost)
+            fits = [self.refined(trial, len(fit.shapes)) for trial in sorted(fits, key=self.cost)[: len(FORMS)]]
+            fit = min(fits if white else [self.fitted(trial.shapes, trial.noise) for trial in fits], key=self.cost)
             best = min(best, fit, key=self.cost)
         return self.fitted(best.shapes, STARTS) if white else best
 
@@ -273,20 +275,20 @@ class Search:
 
     def interval(self, fit: Fit, j: int) -> tuple[float, float]:
         """Ends of the 95 % interval of a step's centre: its posterior over centres, rises and forms, at the noise of the fit."""
-        others = fit.shapes[:j] + fit.shapes[j + 1 :]
-        white, _ = self.whitened(fit.noise, np.column_stack([self.design(others), self.curve]))
+        fixed = fit.shapes[:j] + fit.shapes[j + 1 :]
+        white, _ = self.whitened(fit.noise, np.column_stack([self.design(fixed), self.curve]))
         basis = np.linalg.qr(white[:, :-1])[0]
-        rest = white[:, -1] - basis @ (basis.T @ white[:, -1])
-        total, n, p = float(rest @ rest), len(self.x), white.shape[1]
+        residual = white[:, -1] - basis @ (basis.T @ white[:, -1])
+        total, n, p = float(residual @ residual), len(self.x), white.shape[1]
         floor = max(self.floor, n * (LIMITS.misfit * float(self.heights(fit)[0][j])) ** 2)
         centres, weights, u = [], [], np.log(self.x)
 
         def deviances(form: str, centre: np.ndarray, rise: np.ndarray) -> np.ndarray:
             table, _ = self.whitened(fit.noise, columns(form, self.x, centre, rise))
             table = table - basis @ (basis.T @ table)
-            gain = (rest @ table) ** 2 / np.maximum(np.einsum("ij,ij->j", table, table), 1e-12)
-            left = np.maximum(total - gain, 0.0) / floor
-            return (n - p) * (np.log(np.maximum(left, 1)) + np.minimum(left, 1))
+            gain = (residual @ table) ** 2 / np.maximum(np.einsum("ij,ij->j", table, table), 1e-12)
+            remaining = np.maximum(total - gain, 0.0) / floor
+            return (n - p) * (np.log(np.maximum(remaining, 1)) + np.minimum(remaining, 1))
 
         shape = fit.shapes[j]
         spacing = np.interp(np.log(shape.centre), u[1:], np.diff(u))
@@ -339,8 +341,8 @@ class Search:
         if end - begin >= LIMITS.fewest:
             return self, fit, j
         side = max(2 * LIMITS.records, end - begin)
-        first = max([0, begin - side, *(other[1] for k, other in spans.items() if k != j and other[1] <= begin)])
-        last = min([len(self.x) - 1, end + side, *(other[0] for k, other in spans.items() if k != j and other[0] >= end)])
+        first = max([0, begin - side, *(span[1] for k, span in spans.items() if k != j and span[1] <= begin)])
+        last = min([len(self.x) - 1, end + side, *(span[0] for k, span in spans.items() if k != j and span[0] >= end)])
         near = self.around(first, last)
         if len(near.x) <= last - first + 1:
             return self, fit, j
@@ -363,10 +365,35 @@ class Search:
                 groups[-1].append(j)
             else:
                 groups.append([j])
+        self.join_excursions(groups, fit, heights, spans)
         events = [self.event(fit, heights, group, spans) for group in groups]
         events = list(self.counted([event for event in events if event is not None]))
-        spikes = [each for each in self.lone_spikes() if not any(e.start <= each.t <= e.stop for e in events)]
+        spikes = [spike for spike in self.lone_spikes() if not any(e.start <= spike.t <= e.stop for e in events)]
         return tuple(sorted((*events, *spikes), key=lambda event: event.t))
+
+    def join_excursions(self, groups: list[list[int]], fit: Fit, heights: np.ndarray, spans: dict[int, tuple[int, int]]) -> None:
+        """A change and its opposite are one spike if the stay between them is no stage: it lasts for less than `share` of the
+        run, and ends before 5 x if it begins at x."""
+        i = 0
+        while i < len(groups):
+            for k in range(len(groups) - 1, i, -1):
+                members = [j for group in groups[i : k + 1] for j in group]
+                begin, end = self.x[max(spans[j][1] for j in groups[i])], self.x[min(spans[j][0] for j in groups[k])]
+                brief = end - begin < LIMITS.share * (self.x[-1] - self.x[0]) and np.log(end / begin) < LONGEST
+                if brief and self.returns(fit, heights, members):
+                    groups[i : k + 1] = [members]
+                    break
+            i += 1
+
+    def returns(self, fit: Fit, heights: np.ndarray, group: list[int]) -> bool:
+        """Whether shapes together leave no change that counts, or none of which the records are sure (BIC: ln n)."""
+        steps = [j for j in group if fit.shapes[j].form in STEPS]
+        net = sum(float(heights[j]) for j in steps)
+        if abs(net) < self.least:
+            return True
+        path = sum(heights[j] * fit.shapes[j].on(self.x) for j in group) - net * fit.shapes[steps[-1]].on(self.x)
+        outside = self.design([shape for j, shape in enumerate(fit.shapes) if j not in group])
+        return self.deviance(fit.noise, np.column_stack([outside, path])) - fit.deviance < np.log(len(self.x))
 
     def lone_spikes(self) -> Iterator[Transition]:
         """Single records that stand out by more than the range of the thirty around them: heavy tails have few such."""
@@ -375,24 +402,23 @@ class Search:
         for i in np.flatnonzero(np.abs(away) >= LIMITS.share * np.ptp(raw)):
             around = slice(max(0, i - FLUTTER // 2), i + FLUTTER // 2 + 1)
             if 0 < i < len(raw) - 1 and abs(away[i]) >= np.ptp(raw[around][away[around] == 0]):
-                before, when, after = (float(each) for each in time[i - 1 : i + 2])
-                yield Transition(when, before, after, before, after, float(away[i]), "spike")
+                before, middle, after = (float(moment) for moment in time[i - 1 : i + 2])
+                yield Transition(middle, before, after, before, after, float(away[i]), "spike")
 
     def is_fast(self, shape: Shape) -> bool:
         """Not drift: it is faster than a relaxation and than the run, and something rests before it and after it."""
-        (start, stop), x = shape.span, self.x
-        before, after = self.records_around(start, stop)
-        brief = shape.rise <= LONGEST and stop - start <= (x[-1] - x[0]) / 2
-        return brief and before + 1 >= LIMITS.records and len(x) - after >= LIMITS.records
+        (start, stop), time = shape.span, self.raw_time - self.origin
+        brief = shape.rise <= LONGEST and stop - start <= (self.x[-1] - self.x[0]) / 2
+        return brief and bool(min(np.sum(time < start), np.sum(time >= stop)) >= LIMITS.records)
 
     def is_jump(self, fit: Fit, j: int) -> bool:
         """Whether no record tells its rise from a jump: none lies inside, or one that noise may move (BIC: ln n)."""
         first, last = self.records_around(*fit.shapes[j].span)
         if last - first != 2:
             return last - first < 2
-        others = (*fit.shapes[:j], *fit.shapes[j + 1 :])
+        other_shapes = (*fit.shapes[:j], *fit.shapes[j + 1 :])
         jumps = [Shape("jump", float(np.mean(self.x[i : i + 2])), 0.0) for i in (first, first + 1)]
-        likeliest = min(self.deviance(fit.noise, self.design((*others, jump))) for jump in jumps)
+        likeliest = min(self.deviance(fit.noise, self.design((*other_shapes, jump))) for jump in jumps)
         return likeliest - fit.deviance < np.log(len(self.x))
 
     def records_around(self, low: float, high: float) -> tuple[int, int]:
@@ -410,7 +436,7 @@ class Search:
         spike = abs(net) < abs(way[top]) / 2
         near, one, k = self, fit, group[0]
         if spike:
-            when = float(self.x[begin + top])
+            centre = float(self.x[begin + top])
             low, high = float(self.x[begin]), float(self.x[end])
         else:
             steps = [j for j in group if fit.shapes[j].form in STEPS and heights[j] * net > 0]
@@ -418,20 +444,20 @@ class Search:
                 return None
             main = max(steps, key=lambda j: abs(heights[j]))
             near, one, k = self.closer(fit, main, spans) if len(group) == 1 else (self, fit, main)
-            (low, high), when = near.interval(one, k), one.shapes[k].centre
+            (low, high), centre = near.interval(one, k), one.shapes[k].centre
             if len(group) > 1:
-                crossed = first_crossing(self.x[begin : end + 1], way, net / 2, net > 0) or when
-                low, high, when = low * crossed / when, high * crossed / when, crossed
-        when, low, high = (float(each + self.origin) for each in (when, low, high))
-        before, after = around(self.raw_time, when)
+                crossed = first_crossing(self.x[begin : end + 1], way, net / 2, net > 0) or centre
+                low, high, centre = low * crossed / centre, high * crossed / centre, crossed
+        centre, low, high = (float(place + self.origin) for place in (centre, low, high))
+        before, after = around(self.raw_time, centre)
         kind = "spike" if spike else one.shapes[k].form
         if kind in STEPS and near.is_jump(one, k):
             kind = "jump"
         kind = "sigmoid" if kind == "relaxation" else kind
         return Transition(
-            when,
-            float(min(low, when, before)),
-            float(max(high, when, after)),
+            centre,
+            float(min(low, centre, before)),
+            float(max(high, centre, after)),
             float(self.last[begin]),
             float(self.first[end]),
             amplitude=float(way[top]) if spike else net,

@@ -44,32 +44,32 @@ class ValueScale:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return 0.5 if self.constant else (value - self.low) / (self.high - self.low)
 
-    def marks(self, most: int = 6) -> list[float]:
+    def marks(self, count: int = 6) -> list[float]:
         """Round values to write beside the scale, ascending, few enough to be read."""
         if self.signed and self.log:
-            sizes = powers(self.least, self.size, max(most // 2, 1))
+            sizes = powers(self.least, self.size, max(count // 2, 1))
             return [*(-mark for mark in reversed(sizes)), 0.0, *sizes]
         if self.log:
-            return powers(self.low, self.high, most)
-        return steps(self.low, self.high, most)
+            return powers(self.low, self.high, count)
+        return steps(self.low, self.high, count)
 
 
-def powers(low: float, high: float, most: int) -> list[float]:
+def powers(low: float, high: float, count: int) -> list[float]:
     """1, 2 and 5 of every decade where that is not too much, else powers of ten, else some of them."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for leading in ((1, 2, 5), (1, 3), (1,)):
         numbers = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in leading]
         numbers = [mark for mark in numbers if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
-        if len(numbers) <= most:
+        if len(numbers) <= count:
             return numbers
-    return numbers[:: -(-len(numbers) // most)]
+    return numbers[:: -(-len(numbers) // count)]
 
 
-def steps(low: float, high: float, most: int) -> list[float]:
+def steps(low: float, high: float, count: int) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten."""
     if not low < high:
         return [low]
-    raw = (high - low) / most
+    raw = (high - low) / count
     power = 10.0 ** math.floor(math.log10(raw))
     step = next((digit * power for digit in (1, 2, 5) if digit * power >= raw), 10 * power)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -129,16 +129,16 @@ class Ruler:
         if self.scale.kind == "categorical":
             return float(values.index(value))
         if self.ordinal:  # a value between two of the grid lies between them in proportion
-            at = min(max(bisect_right(values, value) - 1, 0), len(values) - 2)
-            return at + (value - values[at]) / (values[at + 1] - values[at])
+            index = min(max(bisect_right(values, value) - 1, 0), len(values) - 2)
+            return index + (value - values[index]) / (values[index + 1] - values[index])
         return math.log10(value) if self.log else float(value)
 
     def value(self, place: float) -> float:
         """The number that lies at a place; the scale is one of numbers."""
         values = self.scale.values
         if self.ordinal:
-            at = min(max(int(place), 0), len(values) - 2)
-            return values[at] + (place - at) * (values[at + 1] - values[at])
+            index = min(max(int(place), 0), len(values) - 2)
+            return values[index] + (place - index) * (values[index + 1] - values[index])
         return 10.0**place if self.log else place
 
     def on_axis(self, place: float) -> float:
@@ -169,32 +169,32 @@ def _uneven(values: Sequence[float]) -> float:
 def areas(x: Ruler, y: Ruler, cells: Collection[Cell]) -> dict[Cell, list[Rect]]:
     """The rectangles of each cell (x, y), joined where they touch along a whole side."""
     by_cell: dict[Cell, list[Rect]] = {cell: [] for cell in cells}
-    known = frozenset(cells)
+    existing = frozenset(cells)
     for leaf in leaves((x.scale, y.scale), cells):
         parts = (_parts(x, *leaf.box[0]), _parts(y, *leaf.box[1]))
         for (column, left, right), (row, bottom, top) in product(*parts):
-            owner = _owner((x, y), (column, row), leaf, known)
+            owner = _owner((x, y), (column, row), leaf, existing)
             if owner is not None:
                 by_cell[owner].append(Rect(left, right, bottom, top))
-    rows = {cell: _joined(rects, "left", "right", slice(2, 4)) for cell, rects in by_cell.items() if rects}
-    return {cell: _joined(rects, "bottom", "top", slice(0, 2)) for cell, rects in rows.items()}
+    rows = {cell: _merged(rects, "left", "right", slice(2, 4)) for cell, rects in by_cell.items() if rects}
+    return {cell: _merged(rects, "bottom", "top", slice(0, 2)) for cell, rects in rows.items()}
 
 
 def _parts(ruler: Ruler, low: Any, high: Any) -> list[tuple[Any, float, float]]:
     """The halves of a side: whose they are, and from where to where."""
     first, last = ruler.reach
     if low == high:
-        at = ruler.place(low)
-        return [(low, at - 0.5, at + 0.5)] if ruler.scale.kind == "categorical" else [(low, first, last)]
+        centre = ruler.place(low)
+        return [(low, centre - 0.5, centre + 0.5)] if ruler.scale.kind == "categorical" else [(low, first, last)]
     start = first if low == ruler.scale.values[0] else ruler.place(low)
     stop = last if high == ruler.scale.values[-1] else ruler.place(high)
     middle = (ruler.place(low) + ruler.place(high)) / 2
     return [(low, start, middle), (high, middle, stop)]
 
 
-def _owner(rulers: tuple[Ruler, Ruler], corner: Cell, leaf: Leaf, known: frozenset[Cell]) -> Cell | None:
+def _owner(rulers: tuple[Ruler, Ruler], corner: Cell, leaf: Leaf, existing: frozenset[Cell]) -> Cell | None:
     """The cell at a corner. The nearest replaces one that refinement has not reached yet; a gap in the table stays empty."""
-    if corner in known:
+    if corner in existing:
         return corner
     if all(value in ruler.scale.values for ruler, value in zip(rulers, corner, strict=True)):
         return None
@@ -209,12 +209,12 @@ def _owner(rulers: tuple[Ruler, Ruler], corner: Cell, leaf: Leaf, known: frozens
     return min(leaf.cells, key=far, default=None)
 
 
-def _joined(rects: Iterable[Rect], low: str, high: str, across: slice) -> list[Rect]:
+def _merged(rects: Iterable[Rect], low: str, high: str, across: slice) -> list[Rect]:
     """Neighbours along one axis, from `low` to `high`, made one where they are alike `across` it."""
-    whole: list[Rect] = []
+    merged: list[Rect] = []
     for rect in sorted(rects, key=lambda r: (r[across], getattr(r, low))):
-        if whole and whole[-1][across] == rect[across] and getattr(whole[-1], high) == getattr(rect, low):
-            whole[-1] = whole[-1]._replace(**{high: getattr(rect, high)})
+        if merged and merged[-1][across] == rect[across] and getattr(merged[-1], high) == getattr(rect, low):
+            merged[-1] = merged[-1]._replace(**{high: getattr(rect, high)})
         else:
-            whole.append(rect)
-    return whole
+            merged.append(rect)
+    return merged

@@ -54,14 +54,14 @@ def draw_branch(branch: Branch, path: Path, *, title: str, over: str) -> Path:
     kind = path.suffix.lower().lstrip(".")
     with store_errors(path):
         if kind in FORMATS:
-            publish(path, pictures(lambda: _drawn(branch, title, over), [kind])[kind])
+            publish(path, pictures(lambda: _figure(branch, title, over), [kind])[kind])
         else:
-            picture = pictures(lambda: _drawn(branch, "", over), ["svg"])["svg"]
+            picture = pictures(lambda: _figure(branch, "", over), ["svg"])["svg"]
             publish(path, _page(branch, title, over, picture).encode())
     return path
 
 
-def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
+def _figure(branch: Branch, title: str, over: str) -> "Drawing":
     """One panel for each measure, one for the loss, and one for rates."""
     from matplotlib import pyplot
 
@@ -74,7 +74,7 @@ def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
             _line(axes, parts, lambda point, name=name, i=place: _heights(point, name)[i], colour)
         axes.set_ylabel(LABELS.get(name, name))
         axes.margins(y=0.15)
-    for place, crossing in enumerate(sorted((*branch.folds, *branch.crossings), key=lambda each: each.value)):
+    for place, crossing in enumerate(sorted((*branch.folds, *branch.crossings), key=lambda event: event.value)):
         _mark(panels, names, points, crossing, place)
     _rate_panel(panels[-1], points, parts)
     panels[-1].set_xlabel(over)
@@ -103,11 +103,10 @@ def _mark(panels: Sequence["Axes"], names: Sequence[str], points: Sequence[Branc
         else:
             axes.axvline(crossing.value, color=colour, lw=0.8, alpha=0.6, zorder=1)
     values = [point.value for point in points]
-    left = crossing.value > min(values) + 0.75 * (max(values) - min(values))
+    in_last_quarter = crossing.value > min(values) + 0.75 * (max(values) - min(values))
     place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "top"}
-    place |= {"xytext": (-4 if left else 4, -2 - 11 * (row % 3)), "ha": "right" if left else "left"}
-    text, at = f"{crossing.kind} {crossing.value:.4g}", (crossing.value, 1.0)
-    panels[0].annotate(text, at, fontsize=8, color=colour, **place)
+    place |= {"xytext": (-4 if in_last_quarter else 4, -2 - 11 * (row % 3)), "ha": "right" if in_last_quarter else "left"}
+    panels[0].annotate(f"{crossing.kind} {crossing.value:.4g}", (crossing.value, 1.0), fontsize=8, color=colour, **place)
 
 
 def _rate_panel(axes: "Axes", points: Sequence[BranchPoint], parts: Parts) -> None:
@@ -119,8 +118,8 @@ def _rate_panel(axes: "Axes", points: Sequence[BranchPoint], parts: Parts) -> No
     axes.set_ylabel("rates of what opens" if points[0].openings else "rates that grow")
     axes.set_ylim(bottom=0)
     if not any(point.rates for point in points):
-        said = "nothing opens" if points[0].openings else "nothing grows"
-        axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", color=INK)
+        sentence = "nothing opens" if points[0].openings else "nothing grows"
+        axes.text(0.5, 0.5, sentence, transform=axes.transAxes, ha="center", color=INK)
         axes.set_yticks([])
     if kinds:
         axes.legend(handles=[_handle(KINDS.get(kind, COLORS[0]), kind) for kind in kinds], loc="best")
@@ -160,11 +159,11 @@ def _cut(branch: Branch, before: BranchPoint, after: BranchPoint) -> BranchPoint
     Along a branch the way to a fold is as the root of the difference of values.
     """
     low, high = sorted((before.value, after.value))
-    within = [each for each in branch.crossings if each.kind == "bifurcation" and low <= each.value <= high]
+    within = [crossing for crossing in branch.crossings if crossing.kind == "bifurcation" and low <= crossing.value <= high]
     places = within or branch.folds
     if not places:
         return after
-    place = min(places, key=lambda each: abs(each.value - before.value) + abs(each.loss - before.loss))
+    place = min(places, key=lambda event: abs(event.value - before.value) + abs(event.loss - before.loss))
     ways = [abs(place.value - point.value) ** (1.0 if within else 0.5) for point in (before, after)]
     share = ways[0] / (sum(ways) or 1.0)
 
@@ -183,14 +182,14 @@ def _page(branch: Branch, title: str, over: str, picture: bytes) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", over, "loss", "what"))
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     values = np.array([point.value for point in branch.points])
-    said = f"{len(branch.points)} critical points, {over} from {values.min():.4g} to {values.max():.4g}."
+    sentence = f"{len(branch.points)} critical points, {over} from {values.min():.4g} to {values.max():.4g}."
     styles = [viewer_style("style"), PAGE_STYLE]
     image = base64.b64encode(picture).decode()
     parts = [
         *page_head(title, [], styles, "light"),
         f"<main>\n<h1>{html.escape(title)} over {html.escape(over)}</h1>",
         f'<p><img alt="loss and rates over {html.escape(over)}" src="data:image/svg+xml;base64,{image}"></p>',
-        f"<p>{html.escape(said)}</p>",
+        f"<p>{html.escape(sentence)}</p>",
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else "<p>No fold, and no rate crosses.</p>",
         *(f"<p>{html.escape(note)}</p>" for note in branch.notes),
         "</main>\n</body>\n</html>\n",

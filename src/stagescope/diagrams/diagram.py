@@ -39,9 +39,9 @@ class Diagram(NamedTuple):
             picture = base64.b64encode(self.figure.read_bytes()).decode()
         except (OSError, ValueError) as error:  # it was moved since
             return block(title("Diagram", f"{self.figure} cannot be read: {error}"))
-        shown = f'<img alt="the diagram" style="max-width:100%" src="data:image/png;base64,{picture}">'
+        image = f'<img alt="the diagram" style="max-width:100%" src="data:image/png;base64,{picture}">'
         files = f"{self.figure.with_suffix('')}.{{pdf,svg,png,json}}; interactive page: {self.page}"
-        return block(shown, *map(note, self.notes), note(files))
+        return block(image, *map(note, self.notes), note(files))
 
 
 def diagram(
@@ -81,28 +81,28 @@ def diagram(
         'status-over-context.png'
     """
     table = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
-    chosen = select(table, x, y, color, at or {})
-    lines = {} if boundary is None else {boundary: find_boundary(table, chosen, boundary)}
+    selection = select(table, x, y, color, at or {})
+    lines = {} if boundary is None else {boundary: find_boundary(table, selection, boundary)}
     folder = table.folder / "diagrams" if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder for the figures")
     # A name for files that says what they show, safe on every file system.
-    axes = chosen.x if chosen.y is None else f"{chosen.x}-{chosen.y}"
-    cut = "".join(f"-{name}={value}" for name, value in chosen.at.items())
-    stem = folder / "".join(c if c.isalnum() or c in "-_=" else "_" for c in f"{chosen.color}-over-{axes}{cut}")[:120]
+    axes = selection.x if selection.y is None else f"{selection.x}-{selection.y}"
+    cut = "".join(f"-{name}={value}" for name, value in selection.cut.items())
+    stem = folder / "".join(c if c.isalnum() or c in "-_=" else "_" for c in f"{selection.color}-over-{axes}{cut}")[:120]
     for kind in (*FORMATS, "json"):
         check_replaceable(stem.with_suffix(f".{kind}"))
-    drawn = {"made": MARK, **numbers(table, chosen)}
+    figure = {"made": MARK, **numbers(table, selection)}
     for name, line in lines.items():
-        for panel in drawn["panels"]:
-            panel["boundary"] = boundary_line(table, line, name, {**drawn["at"], **panel["at"]})
+        for panel in figure["panels"]:
+            panel["boundary"] = boundary_line(table, line, name, {**figure["at"], **panel["at"]})
     with store_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         target = html_target(folder / "diagram.html" if page is None else Path(page))
-        publish(stem.with_suffix(".json"), (json.dumps(drawn, indent=1, allow_nan=False) + "\n").encode())
-        save(lambda: draw_curves(drawn) if y is None else draw_maps(drawn), stem)
+        publish(stem.with_suffix(".json"), (json.dumps(figure, indent=1, allow_nan=False) + "\n").encode())
+        save(lambda: draw_curves(figure) if y is None else draw_maps(figure), stem)
         # The line of all panels, None where they differ: the page shows one for every cut.
-        shown = [panel.get("boundary") for panel in drawn["panels"]]
-        common = shown[0] if all(line == shown[0] for line in shown) else None
-        publish(target, diagram_page(table, chosen, common).encode())
-    return Diagram(stem.with_suffix(".png"), target, drawn, tuple(drawn["notes"]))
+        boundaries = [panel.get("boundary") for panel in figure["panels"]]
+        common = boundaries[0] if all(line == boundaries[0] for line in boundaries) else None
+        publish(target, diagram_page(table, selection, common).encode())
+    return Diagram(stem.with_suffix(".png"), target, figure, tuple(figure["notes"]))

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-LEFT = "#9b9b9b"
+UNCOLOURED = "#9b9b9b"
 """Categories that have no colour of their own."""
 START = "#e6a3b3"
 """What was there at the start: on neither map of colours."""
-FIXED = {"confirmed": CATEGORIES[2], "violated": CATEGORIES[1], "inconclusive": CATEGORIES[4], "not applicable": LEFT}
+FIXED = {"confirmed": CATEGORIES[2], "violated": CATEGORIES[1], "inconclusive": CATEGORIES[4], "not applicable": UNCOLOURED}
 
 
 def ruler(axis: Json) -> Ruler:
@@ -53,8 +53,8 @@ def folded(text: str, width: int) -> str:
     room = 4 * width
     half = (room - 3) // 2 - width // 4  # lines break at words, so that not all of the room is used
     first, last = text[:half].rpartition(" ")[0] or text[:half], text[-half:].partition(" ")[2] or text[-half:]  # whole words
-    whole = text if len(text) <= room - width // 2 else f"{first} … {last}"
-    return "\n".join(plain(line, width + 1) for line in textwrap.wrap(whole, width)) or plain(text)
+    shortened = text if len(text) <= room - width // 2 else f"{first} … {last}"
+    return "\n".join(plain(line, width + 1) for line in textwrap.wrap(shortened, width)) or plain(text)
 
 
 def distinct(names: Sequence[str], width: int) -> list[str]:
@@ -71,15 +71,15 @@ def title(numbers: Numbers, inches: float) -> str:
     free = numbers["panels"][0]["at"] if len(numbers["panels"]) == 1 else {}
     cut = at_text({**numbers["at"], **free})
     width = int(12.5 * inches)  # letters of a title per inch
-    counts, known = sorted({cell["rows"] for cell in all_cells(numbers)}), any(cell["known"] for cell in all_cells(numbers))
+    counts, some_known = sorted({cell["rows"] for cell in all_cells(numbers)}), any(cell["known"] for cell in all_cells(numbers))
     seeds = f"{counts[-1]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
     if numbers["kind"] != "word":
         seeds = f"median of {seeds}"
-    elif known and numbers["y"] is not None:
+    elif some_known and numbers["y"] is not None:
         seeds = f"most frequent of {seeds}"
     statistic = "" if counts[-1] == 1 else f", {seeds}"
-    said = [f"{numbers['study']}: {numbers['color']}{statistic}", cut, *numbers["notes"]]
-    return "\n".join(folded(line, width) for line in said if line)
+    lines = [f"{numbers['study']}: {numbers['color']}{statistic}", cut, *numbers["notes"]]
+    return "\n".join(folded(line, width) for line in lines if line)
 
 
 def axis_name(axis: Json) -> str:
@@ -103,10 +103,10 @@ class NameColors:
     def __init__(self, names: Sequence[str]) -> None:
         free = iter(CATEGORIES)
         fixed = FIXED if set(names) <= FIXED.keys() else {}
-        self.of = {name: fixed.get(name) or (LEFT if name == OTHER else next(free)) for name in names}
+        self.by_name = {name: fixed.get(name) or (UNCOLOURED if name == OTHER else next(free)) for name in names}
 
     def __call__(self, value: str) -> Any:
-        return self.of.get(value, LEFT)
+        return self.by_name.get(value, UNCOLOURED)
 
 
 def label_of(numbers: Numbers) -> str:
@@ -139,20 +139,22 @@ def ticks(axes: "Axes", ruler: Ruler, letter: str, length: float) -> None:
     inches = [(ruler.place(value) - first) / (last - first) * length for value in values]
     turned = letter == "x" and named and max(map(len, texts)) > 6
     rooms = [0.072 * len(text) + 0.08 if letter == "x" and not turned else 0.17 for text in texts]  # inches, of a line .17
-    kept: list[int] = []  # labels to write, from the first on, so that none touches the one before
+    labelled: list[int] = []  # labels to write, from the first on, so that none touches the one before
     for i, (place, room) in enumerate(zip(inches, rooms, strict=True)):
-        if not kept or place - inches[kept[-1]] >= (room + rooms[kept[-1]]) / 2:
-            kept.append(i)
-    if not named and not ruler.ordinal and (len(values) > 12 or len(kept) < len(values)):
+        if not labelled or place - inches[labelled[-1]] >= (room + rooms[labelled[-1]]) / 2:
+            labelled.append(i)
+    if not named and not ruler.ordinal and (len(values) > 12 or len(labelled) < len(values)):
         if ruler.log:
             marks = ValueScale([ruler.on_axis(first), ruler.on_axis(last)]).marks(max(2, int(length / 0.5)))
             axis.set_ticks(marks, [mark_text(mark) for mark in marks])
             axis.set_minor_formatter(NullFormatter())
         return
-    axis.set_major_locator(FixedLocator([ruler.place_on_axis(values[i]) for i in kept]))
-    axis.set_major_formatter(FuncFormatter(lambda _, at: texts[kept[at]] if at is not None and at < len(kept) else ""))
-    rest = [ruler.place_on_axis(value) for i, value in enumerate(values) if i not in kept]
-    axis.set_minor_locator(FixedLocator(rest) if rest else NullLocator())
+    axis.set_major_locator(FixedLocator([ruler.place_on_axis(values[i]) for i in labelled]))
+    axis.set_major_formatter(
+        FuncFormatter(lambda _, place: texts[labelled[place]] if place is not None and place < len(labelled) else "")
+    )
+    unlabelled = [ruler.place_on_axis(value) for i, value in enumerate(values) if i not in labelled]
+    axis.set_minor_locator(FixedLocator(unlabelled) if unlabelled else NullLocator())
     axis.set_minor_formatter(NullFormatter())
     if turned:
         axis.set_tick_params(rotation=30)
@@ -160,10 +162,10 @@ def ticks(axes: "Axes", ruler: Ruler, letter: str, length: float) -> None:
 
 def present(numbers: Numbers) -> dict[str, str]:
     """The categories that are drawn, in their order, with their labels in the legend."""
-    seen = {name for cell in all_cells(numbers) for name in cell["shares"]}
-    own = {name: name or EMPTY for name in numbers["categories"] if name in seen and name != OTHER}
-    rest = len(seen - own.keys())
-    return {**own, OTHER: f"{rest} other{'s' if rest > 1 else ''}"} if rest else own
+    occurring = {name for cell in all_cells(numbers) for name in cell["shares"]}
+    labels = {name: name or EMPTY for name in numbers["categories"] if name in occurring and name != OTHER}
+    rare = len(occurring - labels.keys())
+    return {**labels, OTHER: f"{rare} other{'s' if rare > 1 else ''}"} if rare else labels
 
 
 ABSENT = {"not reached": "#e3e3e3", "in progress": "#c8d3dc", "none": "#efe4d0"}
@@ -196,16 +198,16 @@ def draw_maps(numbers: Numbers) -> "Drawing":
         ticks(axes, x, "x", inside[0])
         ticks(axes, y, "y", inside[1])
         axes.set_title(at_text(panel["at"]) if len(panels) > 1 else "")
-    every = list(grid.flat)
-    drawn = every[: len(panels)]
-    for axes in every[len(panels) :]:
+    all_axes = list(grid.flat)
+    used_axes = all_axes[: len(panels)]
+    for axes in all_axes[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel(axis_name(numbers["y"]))
-    for axes in drawn[-columns:]:
+    for axes in used_axes[-columns:]:
         axes.set_xlabel(axis_name(numbers["x"]))
         axes.tick_params(labelbottom=True)
-    _keys(drawing, numbers, colors, drawn)
+    _keys(drawing, numbers, colors, used_axes)
     drawing.suptitle(title(numbers, size[0]), fontsize=9.5, x=0.01, ha="left")
     return drawing
 
@@ -219,8 +221,8 @@ def _map(axes: "Axes", cells: Sequence[Json], x: Ruler, y: Ruler, colors: Colors
     plain_patches, shades, hatched = [], [], []
     for cell in cells:
         for rect in areas_of_cells.get((cell["x"], cell["y"]), ()):
-            (left, right), (bottom, top) = map(x.on_axis, rect[:2]), map(y.on_axis, rect[2:])
-            patch = Rectangle((left, bottom), right - left, top - bottom)
+            (x_low, x_high), (y_low, y_high) = map(x.on_axis, rect[:2]), map(y.on_axis, rect[2:])
+            patch = Rectangle((x_low, y_low), x_high - x_low, y_high - y_low)
             if cell["lack"] == "failed":
                 hatched.append(patch)
             else:
@@ -231,8 +233,8 @@ def _map(axes: "Axes", cells: Sequence[Json], x: Ruler, y: Ruler, colors: Colors
     # the thin edge closes the hairlines that readers of PDF leave between neighbours
     axes.add_collection(PatchCollection(plain_patches, facecolors=shades, edgecolors=shades, linewidths=0.25, zorder=1))
     if hatched:
-        whole = Path.make_compound_path(*(patch.get_patch_transform().transform_path(patch.get_path()) for patch in hatched))
-        axes.add_patch(PathPatch(whole, facecolor="white", edgecolor=GREY, hatch=HATCH, lw=0, zorder=2))
+        outline = Path.make_compound_path(*(patch.get_patch_transform().transform_path(patch.get_path()) for patch in hatched))
+        axes.add_patch(PathPatch(outline, facecolor="white", edgecolor=GREY, hatch=HATCH, lw=0, zorder=2))
     torn = [cell for cell in cells if disagree(cell)]
     places = [x.place_on_axis(cell["x"]) for cell in torn], [y.place_on_axis(cell["y"]) for cell in torn]
     axes.plot(*places, "o", ms=2.3, color=INK, mec="white", mew=0.5, zorder=3)
@@ -256,9 +258,9 @@ def _keys(drawing: "Drawing", numbers: Numbers, colors: Colors, grid: Sequence["
     width = _letters(drawing)
     handles: list[Any] = []
     if isinstance(colors, NameColors):
-        shown = present(numbers)
-        labels = distinct(list(shown.values()), width)
-        handles += [Patch(color=colors.of[name], label=label) for name, label in zip(shown, labels, strict=True)]
+        label_by_name = present(numbers)
+        labels = distinct(list(label_by_name.values()), width)
+        handles += [Patch(color=colors.by_name[name], label=label) for name, label in zip(label_by_name, labels, strict=True)]
     elif values := scaled_values(numbers):
         if colors.scale.constant:
             handles.append(Patch(color=colors(values[0]), label=f"{values[0]:.5g} everywhere"))
@@ -276,10 +278,10 @@ def _letters(drawing: "Drawing") -> int:
     return int(15.5 * drawing.get_figwidth()) - 4
 
 
-def _legend(drawing: "Drawing", handles: Sequence[Any], most: int, **looks: float) -> int:
+def _legend(drawing: "Drawing", handles: Sequence[Any], limit: int, **looks: float) -> int:
     """A legend below a drawing; returns in how many columns, at most `most`, as the longest line of a label allows."""
     longest = max(len(line) for handle in handles for line in str(handle.get_label()).split("\n"))
-    columns = max(1, min(len(handles), most, _letters(drawing) // (longest + 3)))
+    columns = max(1, min(len(handles), limit, _letters(drawing) // (longest + 3)))
     drawing.legend(handles=handles, loc="outside lower left", ncols=columns, **looks)
     return columns
 
@@ -304,12 +306,12 @@ def _marks(numbers: Numbers, width: int) -> list[Any]:
     handles: list[Any] = []
     if any(cell.get("start") for cell in cells):
         handles.append(Patch(color=START, label=AT_START))
-    handles += [Patch(color=ABSENT[lack], label=folded(said, width)) for lack, said in numbers["lacks"].items()]
+    handles += [Patch(color=ABSENT[lack], label=folded(sentence, width)) for lack, sentence in numbers["lacks"].items()]
     broken = [cell for cell in cells if cell["lack"] == "failed"]
     if broken:
         reasons = Counter(reason for cell in broken for reason in cell["reasons"])
-        most = reasons.most_common(1)[0][0]
-        label = most if len(reasons) == 1 else f"failed, for example: {most}"
+        commonest = reasons.most_common(1)[0][0]
+        label = commonest if len(reasons) == 1 else f"failed, for example: {commonest}"
         handles.append(Patch(facecolor="white", edgecolor=GREY, hatch=HATCH, lw=0.5, label=folded(label, width)))
     if line := numbers["panels"][0].get("boundary"):
         handles.append(Line2D([], [], color=INK, lw=1.6, label=folded(f"{line['name']}: {line['title']}", width)))
@@ -363,21 +365,21 @@ def _value_curves(axes: "Axes", numbers: Numbers, x: Ruler) -> None:
     for color, panel in zip(COLORS, panels, strict=False):
         cells = sorted(panel["cells"], key=lambda cell: x.place(cell["x"]))
         across = np.array([x.place_on_axis(cell["x"]) for cell in cells])
-        _curve(axes, cells, across, color, (low, high), joined=x.scale.kind != "categorical")
+        _curve(axes, cells, across, color, (low, high), connected=x.scale.kind != "categorical")
         if len(panels) > 1:
             axes.plot([], [], "o-", ms=3, color=color, label=at_text(panel["at"]))
         for kinds, lanes, first, step in ((ABOVE, above, 1 - share / 2, -share), (BELOW, below, share / 2, share)):
             for kind in kinds if panel in lanes else ():
-                chosen = across[[state(cell) == kind for cell in cells]]
-                place = np.full(len(chosen), first + step * lanes.index(panel))
+                places = across[[state(cell) == kind for cell in cells]]
+                place = np.full(len(places), first + step * lanes.index(panel))
                 across_lane = axes.get_xaxis_transform()
-                axes.plot(chosen, place, MARKS[kind], color=color, ms=5, mfc="none", transform=across_lane, zorder=4)
+                axes.plot(places, place, MARKS[kind], color=color, ms=5, mfc="none", transform=across_lane, zorder=4)
     if any(cell["interval"] for cell in all_cells(numbers)):
-        said = f"{numbers['confidence']:.0%} bootstrap interval of the median"
-        axes.fill_between([], [], color=GREY, alpha=0.3, lw=0, label=said)
-    for kind, said in {**numbers["lacks"], "start": AT_START, "failed": "failed"}.items():
+        label = f"{numbers['confidence']:.0%} bootstrap interval of the median"
+        axes.fill_between([], [], color=GREY, alpha=0.3, lw=0, label=label)
+    for kind, label in {**numbers["lacks"], "start": AT_START, "failed": "failed"}.items():
         if any(state(cell) == kind for cell in all_cells(numbers)):
-            axes.plot([], [], MARKS[kind], color=GREY, ms=5, mfc="none", ls="", label=folded(said, 80))
+            axes.plot([], [], MARKS[kind], color=GREY, ms=5, mfc="none", ls="", label=folded(label, 80))
     axes.set_ylabel(label_of(numbers))
 
 
@@ -396,9 +398,9 @@ def _limits(axes: "Axes", numbers: Numbers, above: int, below: int) -> tuple[flo
     elif not values:
         axes.set_yticks([])
     spans = [end for cell in all_cells(numbers) for end in cell["interval"] or () if end is not None]
-    known = [value for value in [*values, *spans] if value > 0 or not scale.log or scale.signed] or [0.0, 1.0]
+    positive = [value for value in [*values, *spans] if value > 0 or not scale.log or scale.signed] or [0.0, 1.0]
     transform = axes.yaxis.get_transform()
-    low, high = transform.transform([min(known), max(known)])
+    low, high = transform.transform([min(positive), max(positive)])
     air = 0.05 * (high - low) or abs(high) * 0.1 or 0.5
     low, high = low - air, high + air
     lane = LANE * (high - low)
@@ -413,13 +415,15 @@ def _limits(axes: "Axes", numbers: Numbers, above: int, below: int) -> tuple[flo
     return first, last
 
 
-def _curve(axes: "Axes", cells: Sequence[Json], across: np.ndarray, color: str, ends: tuple[float, float], joined: bool) -> None:
+def _curve(
+    axes: "Axes", cells: Sequence[Json], across: np.ndarray, color: str, ends: tuple[float, float], connected: bool
+) -> None:
     height = np.array([np.nan if state(cell) is not None else cell["value"] for cell in cells], float)
     spans = [cell["interval"] or (value, value) for cell, value in zip(cells, height, strict=True)]
     low, high = np.array([[span[0], ends[1] if span[1] is None else span[1]] for span in spans], float).T
     low = np.maximum(low, ends[0])
-    axes.plot(across, height, f"o{'-' if joined else ''}", ms=3, color=color, zorder=3)
-    if joined:
+    axes.plot(across, height, f"o{'-' if connected else ''}", ms=3, color=color, zorder=3)
+    if connected:
         axes.fill_between(across, low, high, color=color, alpha=0.18, lw=0, zorder=1)
     else:
         axes.vlines(across, low, high, color=color, alpha=0.5, lw=3, zorder=1)
@@ -429,21 +433,21 @@ def _share_dots(axes: "Axes", numbers: Numbers, labels: Sequence[str], x: Ruler)
     """A row for each category; the area of a dot is the share of seeds."""
     colors, names, cells = NameColors(numbers["categories"]), list(present(numbers)), all_cells(numbers)
     for cell in cells:
-        at = x.place_on_axis(cell["x"])
+        place = x.place_on_axis(cell["x"])
         for name, share in cell["shares"].items():
             row = names.index(name) if name in names else len(names) - 1
-            axes.scatter(at, row, s=44 * share["share"], color=colors(name), lw=0, zorder=3)
+            axes.scatter(place, row, s=44 * share["share"], color=colors(name), lw=0, zorder=3)
         if cell["failed"] or cell["lack"]:
             share = cell["failed"] / cell["rows"]
-            axes.plot(at, -0.8, MARKS["failed" if share else "none"], color=GREY, ms=2.5 + 2.5 * (share or 1))
+            axes.plot(place, -0.8, MARKS["failed" if share else "none"], color=GREY, ms=2.5 + 2.5 * (share or 1))
     axes.set_yticks(range(len(names)), labels)
-    marked = any(cell["failed"] or cell["lack"] for cell in cells)
-    axes.set_ylim(-1.1 if marked else -0.6, max(len(names), 1) - 0.4)
+    below = any(cell["failed"] or cell["lack"] for cell in cells)
+    axes.set_ylim(-1.1 if below else -0.6, max(len(names), 1) - 0.4)
     if any(len(cell["shares"]) > 1 for cell in cells):
         axes.scatter([], [], s=22, color=GREY, lw=0, label="area: share of seeds")
-    said = {kind: text for kind, text in numbers["lacks"].items() if kind == "none"}
+    lanes = {kind: text for kind, text in numbers["lacks"].items() if kind == "none"}
     if any(cell["failed"] for cell in cells):
         some = any(0 < cell["failed"] < cell["rows"] for cell in cells)
-        said = {"failed": "failed (small: some of the seeds)" if some else "failed", **said}
-    for kind, text in said.items():
+        lanes = {"failed": "failed (small: some of the seeds)" if some else "failed", **lanes}
+    for kind, text in lanes.items():
         axes.plot([], [], MARKS[kind], ls="", color=GREY, label=text)

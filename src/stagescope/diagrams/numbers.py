@@ -39,22 +39,22 @@ class Selection:
     x: str
     y: str | None
     color: str
-    at: Mapping[str, Value]
+    cut: Mapping[str, Value]
 
 
-def select(sweep: Sweep, x: str, y: str | None, color: str | None, at: Mapping[str, Any]) -> Selection:
+def select(sweep: Sweep, x: str, y: str | None, color: str | None, cut: Mapping[str, Any]) -> Selection:
     """The selection, checked; errors name what is wrong and the nearest thing that exists."""
     if not len(sweep):
         raise InputError(f"{sweep.folder}: the sweep has no row yet, so there is nothing to draw; continue it first")
     names = [axis.name for axis in sweep.axes]
     x, y = _axis_name(sweep, x), None if y is None else _axis_name(sweep, y)
-    at = {_axis_name(sweep, name): value for name, value in at.items()}
+    cut = {_axis_name(sweep, name): value for name, value in cut.items()}
     if x == y:
         raise InputError(f"x and y are both {x}; choose two axes, or x alone for a curve (axes: {', '.join(names)})")
-    for name in at:
+    for name in cut:
         if name in (x, y):
-            raise InputError(f"{name} is drawn as an axis, so it cannot be cut at {at[name]}; leave one of the two out")
-    return Selection(x, y, _color(sweep, color), {name: _match(sweep, name, value) for name, value in at.items()})
+            raise InputError(f"{name} is drawn as an axis, so it cannot be cut at {cut[name]}; leave one of the two out")
+    return Selection(x, y, _color(sweep, color), {name: _match(sweep, name, value) for name, value in cut.items()})
 
 
 def _axis_name(sweep: Sweep, name: str) -> str:
@@ -84,39 +84,41 @@ def _color(sweep: Sweep, color: str | None) -> str:
 
 def _match(sweep: Sweep, name: str, value: Any) -> Value:
     """The value of an axis that a person means, who may have typed a number with fewer digits."""
-    known = list(dict.fromkeys(row["at"][name] for row in sweep.rows))
-    for each in known:
-        if each == value or str(each).lower() == str(value).lower():
-            return each
+    values = list(dict.fromkeys(row["at"][name] for row in sweep.rows))
+    for candidate in values:
+        if candidate == value or str(candidate).lower() == str(value).lower():
+            return candidate
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise unknown(f"value of {name}", str(value), map(str, known)) from None
-    numbers = [each for each in known if isinstance(each, int | float) and not isinstance(each, bool)]
-    near = sorted(numbers, key=lambda each: abs(each - number))[:5]
+        raise unknown(f"value of {name}", str(value), map(str, values)) from None
+    numbers = [candidate for candidate in values if isinstance(candidate, int | float) and not isinstance(candidate, bool)]
+    near = sorted(numbers, key=lambda candidate: abs(candidate - number))[:5]
     if near and same(near[0], number):
         return near[0]
-    raise InputError(f"no cell has {name} = {value}; the nearest have {', '.join(f'{each:.6g}' for each in sorted(near))}")
+    raise InputError(
+        f"no cell has {name} = {value}; the nearest have {', '.join(f'{candidate:.6g}' for candidate in sorted(near))}"
+    )
 
 
-def find_boundary(sweep: Sweep, chosen: Selection, name: str) -> Boundary:
+def find_boundary(sweep: Sweep, selection: Selection, name: str) -> Boundary:
     """The boundary of that name, refused where the study has none, or where the diagram has other axes."""
-    known = studies()[sweep.plan.study].boundaries if sweep.plan.study in studies() else {}
-    if not known:
+    boundaries = studies()[sweep.plan.study].boundaries if sweep.plan.study in studies() else {}
+    if not boundaries:
         raise InputError(f"the study {sweep.plan.study} has no boundaries; leave --boundary {name} out")
-    if name not in known:
-        raise unknown(f"boundary of {sweep.plan.study}", name, known)
-    boundary = known[name]
-    if {chosen.x, chosen.y} != set(boundary.axes):
-        drawn = chosen.x if chosen.y is None else f"{chosen.x} and {chosen.y}"
+    if name not in boundaries:
+        raise unknown(f"boundary of {sweep.plan.study}", name, boundaries)
+    boundary = boundaries[name]
+    if {selection.x, selection.y} != set(boundary.axes):
+        axes = selection.x if selection.y is None else f"{selection.x} and {selection.y}"
         raise InputError(
-            f"the boundary {name} is a line over {' and '.join(boundary.axes)}, and this diagram is over {drawn}; "
+            f"the boundary {name} is a line over {' and '.join(boundary.axes)}, and this diagram is over {axes}; "
             f"draw one with --x {boundary.axes[0]} --y {boundary.axes[1]}"
         )
     return boundary
 
 
-def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, Any]) -> Json:
+def boundary_line(sweep: Sweep, boundary: Boundary, name: str, cut: Mapping[str, Any]) -> Json:
     """The line in one panel: values of both axes by name, None where there is no such place, and its title.
 
     It has 80 points, at equal distances along its first axis.
@@ -124,7 +126,7 @@ def boundary_line(sweep: Sweep, boundary: Boundary, name: str, at: Mapping[str, 
     axis = next(axis for axis in sweep.axes if axis.name == boundary.axes[0])
     ruler = Ruler(Scale(axis.kind, axis.values))
     values = [ruler.value(float(place)) for place in np.linspace(*ruler.reach, 80)]
-    places = boundary.line({**sweep.plan.fixed, **at}, values)
+    places = boundary.line({**sweep.plan.fixed, **cut}, values)
     return {"name": name, "title": boundary.title, boundary.axes[0]: values, boundary.axes[1]: places}
 
 
@@ -136,33 +138,33 @@ EMPTY = "(none)"
 VERDICTS = ("confirmed", "violated", "inconclusive", "not applicable")
 
 
-def numbers(sweep: Sweep, chosen: Selection) -> Numbers:
+def numbers(sweep: Sweep, selection: Selection) -> Numbers:
     """Everything that is drawn; one panel for each value of the axes that are neither drawn nor cut.
 
     A cell has the counts of `Sweep.statistics` and `value`, the median or the most frequent word. Where that is None, `lack`
     says why, and `ends` where the runs ended that a longer run would add to. `start`: the event was there at the start.
     """
     axes = {axis.name: axis for axis in sweep.axes}
-    column = sweep.column_of(chosen.color)
-    cuts = [(at, rows) for at, rows in _cuts(sweep, axes, chosen, column) if rows]
+    column = sweep.column_of(selection.color)
+    cuts = [(cut, rows) for cut, rows in _cuts(sweep, axes, selection, column) if rows]
     if not cuts:
-        raise InputError(f"no cell has {', '.join(f'{name} = {value}' for name, value in chosen.at.items())} together")
-    shown = [row for _, rows in cuts for row in rows]
+        raise InputError(f"no cell has {', '.join(f'{name} = {value}' for name, value in selection.cut.items())} together")
+    drawn_rows = [row for _, rows in cuts for row in rows]
     timed = column.kind == "time"
-    panels = [{"at": at, "cells": list(_cells(column, rows, chosen))} for at, rows in cuts]
+    panels = [{"at": cut, "cells": list(_cells(column, rows, selection))} for cut, rows in cuts]
     facts: Numbers = {
         "study": sweep.plan.study,
         "sweep": sweep.folder.resolve().name,
         "fixed": dict(fixed_text(sweep)),
-        "x": _axis(axes[chosen.x]),
-        "y": _axis(axes[chosen.y]) if chosen.y is not None else None,
-        "color": chosen.color,
+        "x": _axis(axes[selection.x]),
+        "y": _axis(axes[selection.y]) if selection.y is not None else None,
+        "color": selection.color,
         "kind": column.kind,
-        "clocks": clocks_of(shown) if timed else [],
-        "at": dict(chosen.at),
+        "clocks": clocks_of(drawn_rows) if timed else [],
+        "at": dict(selection.cut),
         "confidence": CONFIDENCE,
         "lacks": _lacks(column, [cell for panel in panels for cell in panel["cells"]]),
-        "notes": [*state_notes(sweep), *(clock_notes(shown) if timed else [])],
+        "notes": [*state_notes(sweep), *(clock_notes(drawn_rows) if timed else [])],
         "panels": panels,
     }
     if column.kind == "word":
@@ -180,43 +182,43 @@ def _lacks(column: Column, cells: Sequence[Json]) -> dict[str, str]:
     for lack in (*CLOCKED, "none"):
         those = [cell for cell in cells if cell["lack"] == lack]
         if those:
-            said = lack_text(lack, joined(cell.get("ends", {}) for cell in those), none_word(column))
+            sentence = lack_text(lack, joined_ends(cell.get("ends", {}) for cell in those), none_word(column))
             several = lack in CLOCKED and any(cell["known"] for cell in those)
-            texts[lack] = f"{said}, by the median seed" if several else said
+            texts[lack] = f"{sentence}, by the median seed" if several else sentence
     return texts
 
 
 def _cuts(
-    sweep: Sweep, axes: Mapping[str, Axis], chosen: Selection, column: Column
+    sweep: Sweep, axes: Mapping[str, Axis], selection: Selection, column: Column
 ) -> Iterator[tuple[dict[str, Value], list[Row]]]:
     """Rows by the values of the axes that are neither drawn nor cut, where those are of the grid."""
-    free = [axis for name, axis in axes.items() if name not in (chosen.x, chosen.y, *chosen.at)]
+    free = [axis for name, axis in axes.items() if name not in (selection.x, selection.y, *selection.cut)]
     count = math.prod(len(axis.values) for axis in free)
-    words = chosen.y is None and column.kind == "word"
-    most = 6 if chosen.y is not None else 1 if words else MOST_CATEGORIES
-    if count > most:
-        many = max(free, key=lambda axis: len(axis.values))
-        what = "panels" if chosen.y is not None else "rows of dots for every name" if words else "curves"
-        why = f" where there is room for 1: {chosen.color} is words, not a number" if words else f", more than {most}"
-        instead = f", or draw a map with --y {many.name}" if chosen.y is None else ""
+    words = selection.y is None and column.kind == "word"
+    limit = 6 if selection.y is not None else 1 if words else MOST_CATEGORIES
+    if count > limit:
+        longest = max(free, key=lambda axis: len(axis.values))
+        kind = "panels" if selection.y is not None else "rows of dots for every name" if words else "curves"
+        reason = f" where there is room for 1: {selection.color} is words, not a number" if words else f", more than {limit}"
+        instead = f", or draw a map with --y {longest.name}" if selection.y is None else ""
         raise InputError(
-            f"{' and '.join(axis.name for axis in free)} would give {count} {what}{why}; choose a value with "
-            f"--at {many.name}={many.values[len(many.values) // 2]}{instead}"
+            f"{' and '.join(axis.name for axis in free)} would give {count} {kind}{reason}; choose a value with "
+            f"--at {longest.name}={longest.values[len(longest.values) // 2]}{instead}"
         )
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in sweep.rows:
-        if all(row["at"][name] == value for name, value in chosen.at.items()):
+        if all(row["at"][name] == value for name, value in selection.cut.items()):
             groups.setdefault(tuple(row["at"][axis.name] for axis in free), []).append(row)
     for values in product(*(axis.values for axis in free)):
-        shown = {axis.name: value for axis, value in zip(free, values, strict=True)}
-        yield shown, groups.get(values, [])
+        cut = {axis.name: value for axis, value in zip(free, values, strict=True)}
+        yield cut, groups.get(values, [])
 
 
-def _cells(column: Column, rows: list[Row], chosen: Selection) -> Iterator[Json]:
-    by = [chosen.x] if chosen.y is None else [chosen.x, chosen.y]
+def _cells(column: Column, rows: list[Row], selection: Selection) -> Iterator[Json]:
+    names = [selection.x] if selection.y is None else [selection.x, selection.y]
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault(tuple(row["at"][name] for name in by), []).append(row)
+        groups.setdefault(tuple(row["at"][name] for name in names), []).append(row)
     for place, members in groups.items():
         broken = Counter(outcome(row["status"], row["reason"]) for row in members if not reached_end(row))
         yield dict(zip(("x", "y"), place, strict=False)) | cell_of(column, members) | {"reasons": dict(broken.most_common())}
@@ -228,8 +230,8 @@ def cell_of(column: Column, rows: Sequence[Row]) -> Json:
     counts = {name: entry[name] for name in ("rows", "known", "failed")} | {"beyond": entry.get("beyond", 0)}
     if column.kind == "word":
         shares = entry["shares"]
-        most = max(shares, key=lambda name: (shares[name]["share"], name), default=None)
-        return {**counts, "value": most, "lack": _lack(counts, []) if most is None else None, "shares": shares}
+        commonest = max(shares, key=lambda name: (shares[name]["share"], name), default=None)
+        return {**counts, "value": commonest, "lack": _lack(counts, []) if commonest is None else None, "shares": shares}
     beyond = [row for row in rows if column.reading(row).lack in CLOCKED]
     value = entry["median"]
     facts = {**counts, "value": value, "interval": entry["median_interval"], "mean": entry["mean"]}
@@ -274,10 +276,10 @@ def known_until(column: Column, rows: Iterable[Row]) -> Ends:
     if column.horizon is not None:
         return {"t": [column.horizon] * 2}
     # Rows without an end or a clock are left out.
-    return joined({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
+    return joined_ends({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
 
 
-def joined(ends: Iterable[Ends]) -> Ends:
+def joined_ends(ends: Iterable[Ends]) -> Ends:
     ends_of_all: Ends = {}
     for one in ends:
         for clock, (low, high) in one.items():
@@ -336,8 +338,8 @@ def clock_notes(rows: Sequence[Row]) -> list[str]:
             if row.get("clock"):
                 values_by_clock[row["clock"]][row["at"][name]] = None
         if sum(map(len, values_by_clock.values())) == len({value for values in values_by_clock.values() for value in values}):
-            said = [f"in {_unit(clock)} for {name} = {', '.join(map(str, values))}" for clock, values in values_by_clock.items()]
-            return [f"times are {' and '.join(said)}: they do not compare"]
+            units = [f"in {_unit(clock)} for {name} = {', '.join(map(str, values))}" for clock, values in values_by_clock.items()]
+            return [f"times are {' and '.join(units)}: they do not compare"]
     return [f"times are in {' or in '.join(map(_unit, clocks))}, by run: they do not compare"]
 
 
@@ -351,7 +353,7 @@ def fixed_text(sweep: Sweep) -> list[tuple[str, str]]:
         return []
     fields = studies()[sweep.plan.study].options.model_fields
     swept = next((axis.values for axis in sweep.axes if axis.name == "optimizer"), (sweep.plan.fixed.get("optimizer"),))
-    length = {"until" if each == "flow" else "steps" for each in swept} if None not in swept else {"until", "steps"}
+    length = {"until" if optimizer == "flow" else "steps" for optimizer in swept} if None not in swept else {"until", "steps"}
     texts = []
     for name, value in sweep.plan.fixed.items():
         default = fields[name].default if name in fields else None

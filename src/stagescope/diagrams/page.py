@@ -41,16 +41,16 @@ To it 8 is added where seeds disagree, and 16 where the event was there at the s
 
 def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[str, int], blocks: Blocks) -> Json:
     """What the cells say in a column; `codes` are the numbers of its words."""
-    said = [cell_of(column, rows) for rows in cells]
-    states = [LACKS.index(one["lack"]) + 8 * disagree(one) + 16 * bool(one.get("start")) for one in said]
+    entries = [cell_of(column, rows) for rows in cells]
+    states = [LACKS.index(one["lack"]) + 8 * disagree(one) + 16 * bool(one.get("start")) for one in entries]
     facts: Json = {"states": blocks.u8(np.array(states, np.uint8))}
     if column.kind == "word":
-        values = np.array([codes.get(one["value"], -1) for one in said], int)
-        return facts | {"values": blocks.i32(values), "shares": _shares([one["shares"] for one in said], codes, blocks)}
-    values = np.array([one["value"] for one in said], float)
-    intervals = np.array([_ends(one["interval"]) for one in said], float)
-    known = not np.all(np.isnan(intervals))
-    return facts | {"values": blocks.f64(values), "intervals": blocks.f64(intervals) if known else None}
+        values = np.array([codes.get(one["value"], -1) for one in entries], int)
+        return facts | {"values": blocks.i32(values), "shares": _shares([one["shares"] for one in entries], codes, blocks)}
+    values = np.array([one["value"] for one in entries], float)
+    intervals = np.array([_ends(one["interval"]) for one in entries], float)
+    some_interval = not np.all(np.isnan(intervals))
+    return facts | {"values": blocks.f64(values), "intervals": blocks.f64(intervals) if some_interval else None}
 
 
 def _ends(interval: Interval | None) -> tuple[float, float]:
@@ -59,15 +59,15 @@ def _ends(interval: Interval | None) -> tuple[float, float]:
     return interval[0], np.inf if interval[1] is None else interval[1]
 
 
-def _shares(said: Sequence[Json], codes: Mapping[str, int], blocks: Blocks) -> Json | None:
+def _shares(entries: Sequence[Json], codes: Mapping[str, int], blocks: Blocks) -> Json | None:
     """Cell, word, share and its interval, the largest first, where a cell has several words."""
-    found = [
+    rows = [
         (cell, codes[word], one["share"], *_ends(one["interval"]))
-        for cell, shares in enumerate(said)
+        for cell, shares in enumerate(entries)
         if len(shares) > 1
         for word, one in sorted(shares.items(), key=lambda item: -item[1]["share"])
     ]
-    return blocks.f64(np.array(found, float)) if found else None
+    return blocks.f64(np.array(rows, float)) if rows else None
 
 
 def all_areas(sweep: Sweep, cells: Sequence[Cell], blocks: Blocks) -> list[Json]:
@@ -96,11 +96,11 @@ Why = tuple[str, str]
 """Why a row has no value: the kind of lack, and the sentence."""
 
 
-def diagram_page(sweep: Sweep, chosen: Selection, boundary: Json | None = None) -> str:
+def diagram_page(sweep: Sweep, selection: Selection, boundary: Json | None = None) -> str:
     """The whole file; it opens with the columns chosen. The same sweep gives the same bytes. `boundary` is a line of theory."""
     blocks = Blocks()
     title = f"{sweep.folder.resolve().name}: sweep over {', '.join(axis.name for axis in sweep.axes)}"
-    data = page_data(sweep, chosen, title, blocks)
+    data = page_data(sweep, selection, title, blocks)
     if boundary is not None:
         # Names of its two axes, and places along each, None where it has none.
         axes = {axis.name: Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes if axis.name in boundary}
@@ -114,7 +114,7 @@ def diagram_page(sweep: Sweep, chosen: Selection, boundary: Json | None = None) 
     return document(title, data, blocks, [], viewer_script("diagram"), [viewer_style("style", "panels", "diagram")], "diagram")
 
 
-def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> Json:
+def page_data(sweep: Sweep, selection: Selection, title: str, blocks: Blocks) -> Json:
     """What the viewer draws; `viewer/types.js` says what the entries are."""
     axes = {axis.name: axis for axis in sweep.axes}
     columns = [sweep.column_of(name) for name in sweep.columns if name not in ("config", "digest")]
@@ -122,8 +122,8 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> Js
     whys = {("", ""): 0}
     study = studies()[sweep.plan.study].title if sweep.plan.study in studies() else ""
     # How runs ended that did not reach their end; -1 for the others.
-    said = [None if reached_end(row) else outcome(row["status"], row["reason"]) for row in sweep.rows]
-    names = list(dict.fromkeys(one for one in said if one is not None))
+    outcomes = [None if reached_end(row) else outcome(row["status"], row["reason"]) for row in sweep.rows]
+    names = list(dict.fromkeys(one for one in outcomes if one is not None))
     codes = {name: i for i, name in enumerate(names)}
     return {
         "title": label(title),
@@ -141,16 +141,16 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> Js
         "clocks": labels(clocks_of(sweep.rows)),
         "clock_note": label("; ".join(clock_notes(sweep.rows))),
         "outcomes": {
-            "values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])),
+            "values": blocks.i32(np.array([-1 if one is None else codes[one] for one in outcomes])),
             "names": labels(names),
         },
         "run": _texts(list(map(_commands, sweep.rows)), blocks),
         "confidence": CONFIDENCE,
         "start": {
-            "x": label(chosen.x),
-            "y": None if chosen.y is None else label(chosen.y),
-            "color": label(chosen.color),
-            "at": [[label(name), _word(value)] for name, value in chosen.at.items()],
+            "x": label(selection.x),
+            "y": None if selection.y is None else label(selection.y),
+            "color": label(selection.color),
+            "at": [[label(name), _word(value)] for name, value in selection.cut.items()],
         },
     }
 
@@ -159,7 +159,7 @@ def _axis(axis: Axis, rows: Sequence[Row]) -> Json:
     """An axis with the values of its grid (names of categories), and where those that rows have lie on it."""
     ruler, named = Ruler(Scale(axis.kind, axis.values)), axis.kind == "categorical"
     present = {row["at"][axis.name] for row in rows}
-    at = [i for i, value in enumerate(axis.values) if value in present] if named else sorted(present)
+    present_values = [i for i, value in enumerate(axis.values) if value in present] if named else sorted(present)
     return {
         "name": label(axis.name),
         "named": named,
@@ -167,8 +167,8 @@ def _axis(axis: Axis, rows: Sequence[Row]) -> Json:
         "ordinal": ruler.ordinal,
         "reach": list(ruler.reach),
         "values": [_word(value) for value in axis.values] if named else list(axis.values),
-        "at": at,
-        "places": at if named else [ruler.place(value) for value in at],
+        "at": present_values,
+        "places": present_values if named else [ruler.place(value) for value in present_values],
     }
 
 
@@ -180,24 +180,24 @@ def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int
     """What counts of every row: numbers with NaN for none, or numbers of words with -1; why there is none; and what cells say."""
     cells, readings = list(sweep.cells.values()), [column.reading(row) for row in sweep.rows]
     values = [reading.value for reading in readings]
-    lacking = np.zeros(len(readings), int)  # numbers of the reasons why rows have no value
+    reason_numbers = np.zeros(len(readings), int)  # numbers of the reasons why rows have no value
     for i, (row, reading) in enumerate(zip(sweep.rows, readings, strict=True)):
         if reading.lack is not None:
-            why = reading.lack, lack_text(reading.lack, known_until(column, [row]), none_word(column))
-            lacking[i] = whys.setdefault(why, len(whys))
+            reason = reading.lack, lack_text(reading.lack, known_until(column, [row]), none_word(column))
+            reason_numbers[i] = whys.setdefault(reason, len(whys))
     facts: Json = {
         "name": label(column.name),
         "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
         "kind": column.kind,
         "about": label(tags()[column.name].says) if column.part == "verdicts" and column.name in tags() else "",
-        "lacks": blocks.i32(lacking) if lacking.any() else None,
+        "lacks": blocks.i32(reason_numbers) if reason_numbers.any() else None,
     }
     if column.kind != "word":
         return facts | {"values": blocks.f64(np.array(values, float)), "cells": statistics(column, cells, {}, blocks)}
     places = {value: i for i, value in enumerate(axis.values if axis is not None else ranked(values))}
     codes = np.array([places.get(value, -1) for value in values], int)
-    said = statistics(column, cells, {str(value): i for value, i in places.items()}, blocks)
-    return facts | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": said}
+    cell_facts = statistics(column, cells, {str(value): i for value, i in places.items()}, blocks)
+    return facts | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": cell_facts}
 
 
 def _commands(row: Json) -> str:
@@ -208,5 +208,5 @@ def _commands(row: Json) -> str:
 
 
 def _texts(texts: Sequence[str], blocks: Blocks) -> Json:
-    whole = BETWEEN.join(text.replace(BETWEEN, "\ufffd") for text in texts).encode("utf-8", "replace")
-    return blocks.u8(np.frombuffer(whole, np.uint8))
+    data = BETWEEN.join(text.replace(BETWEEN, "\ufffd") for text in texts).encode("utf-8", "replace")
+    return blocks.u8(np.frombuffer(data, np.uint8))

@@ -46,31 +46,31 @@ def reproduce(
         ['figure-merged.png']
     """
     out, figures = Path(out), study(paper).figures()
-    asked = chosen(figures, figure, full or quick)
+    to_make = chosen(figures, figure, full or quick)
     if quick:
-        asked = [each for each in asked if each.quick is not None]
-        if not asked:
+        to_make = [one for one in to_make if one.quick is not None]
+        if not to_make:
             raise InputError(f"no quick version of {figure or 'any figure'} of {paper}; leave out --quick")
-    if sweep is not None and not (figure and asked[0].sweep):
-        of = ", ".join(name for name, each in figures.items() if each.sweep)
-        raise InputError(f"--sweep is for a figure of a sweep, named with --figure; {paper} has: {of or 'none'}")
-    made = []
-    for each in asked:
-        if each.sweep is None:
+    if sweep is not None and not (figure and to_make[0].sweep):
+        names = ", ".join(name for name, one in figures.items() if one.sweep)
+        raise InputError(f"--sweep is for a figure of a sweep, named with --figure; {paper} has: {names or 'none'}")
+    files = []
+    for one in to_make:
+        if one.sweep is None:
             with progress_for(progress) as bar:
-                made.append(draw(each, out, bar, quick))
+                files.append(draw(one, out, bar, quick))
         else:
-            table = load_sweep(sweep) if sweep else compute(paper, each.sweep, out=out / f"sweep{each.name}", progress=progress)
-            made.append(store(each, each.compute(table), out))
-        said(f"{made[-1].with_suffix('')}.{{pdf,svg,png,json}}: {each.title}")
+            table = load_sweep(sweep) if sweep else compute(paper, one.sweep, out=out / f"sweep{one.name}", progress=progress)
+            files.append(store(one, one.compute(table), out))
+        said(f"{files[-1].with_suffix('')}.{{pdf,svg,png,json}}: {one.title}")
     if figure is not None or quick:
-        return made
+        return files
     with progress_for(progress) as bar:
-        found = ledgers(study(paper), bar)
-    if path := write_ledgers(found, out):
-        made.append(path)
+        tables = ledgers(study(paper), bar)
+    if path := write_ledgers(tables, out):
+        files.append(path)
         said(f"{path}: which claim holds where")
-    for name, each in figures.items():
-        if each not in asked:
-            said(f"left out: figure {name} ({each.title}), {each.lacking or f'{each.cost}; add --full to make it'}")
-    return made
+    for name, one in figures.items():
+        if one not in to_make:
+            said(f"left out: figure {name} ({one.title}), {one.lacking or f'{one.cost}; add --full to make it'}")
+    return files

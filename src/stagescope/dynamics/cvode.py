@@ -88,8 +88,8 @@ class Cvode:
     ) -> None:
         self._c, self._field = functions(), field
         self.y, self._velocity = np.array(theta), np.empty_like(theta)
-        self._reached, self._end = np.array([span[0]]), span[1]
-        self._at = self._reached.ctypes.data
+        self._time, self._end = np.array([span[0]]), span[1]
+        self._time_address = self._time.ctypes.data
         self._weights = np.empty(0) if weights is None else weights
         self._context, self._memory = _POINTER(), _POINTER()
         self._c.SUNContext_Create(0, ctypes.byref(self._context))
@@ -103,7 +103,7 @@ class Cvode:
         self._memory.value = self._c.CVodeCreate(BDF, self._context)
         try:
             self._set("CVodeInit", field.address(), span[0], self._vector)
-            self._set("CVodeSetUserData", field.held.ctypes.data)
+            self._set("CVodeSetUserData", field.constants.ctypes.data)
             self._set("CVodeSStolerances", *tolerances)
             self._set("CVodeSetLinearSolver", self._linear, None)
             self._set("CVodeSetMaxNumSteps", LOOK)
@@ -119,7 +119,7 @@ class Cvode:
 
     @property
     def t(self) -> float:
-        return float(self._reached[0])
+        return float(self._time[0])
 
     @property
     def evaluations(self) -> int:
@@ -128,8 +128,8 @@ class Cvode:
 
         return evaluations(self._memory.value)
 
-    def travel(self, stops: np.ndarray, most: float) -> tuple[int, list[Point]]:
-        """Go on through the stops for a while, at most until the field was called `most` times: a flag, and frames.
+    def travel(self, stops: np.ndarray, budget: float) -> tuple[int, list[Point]]:
+        """Go on through the stops for a while, at most until the field was called `budget` times: a flag, and frames.
 
         A negative flag means failure, except `TOO_MUCH_WORK`: `LOOK` steps have reached no stop.
         """
@@ -138,18 +138,18 @@ class Cvode:
         stops = stops[:FRAMES]
         vectors, (losses, speeds) = np.empty((stops.size, self.y.size)), np.empty((2, stops.size))
         solver = self._memory.value, self._vector, self.y
-        field = self._field.address(), self._out, self._velocity, self._field.held, self._weights
-        most = min(most, self.evaluations + PATIENCE)
-        done, flag = travel(solver, field, stops, most, self._reached, vectors, losses, speeds)
-        known: Any = (losses[:done].tolist(), speeds[:done].tolist()) if self._weights.size else (repeat(None), repeat(None))
-        return flag, list(map(Point, stops[:done].tolist(), vectors[:done].copy(), repeat(True), repeat(None), *known))
+        field = self._field.address(), self._out, self._velocity, self._field.constants, self._weights
+        budget = min(budget, self.evaluations + PATIENCE)
+        done, flag = travel(solver, field, stops, budget, self._time, vectors, losses, speeds)
+        measured: Any = (losses[:done].tolist(), speeds[:done].tolist()) if self._weights.size else (repeat(None), repeat(None))
+        return flag, list(map(Point, stops[:done].tolist(), vectors[:done].copy(), repeat(True), repeat(None), *measured))
 
     def one_step(self, towards: float | None = None) -> int:
         """One step of the solver's own choice, at most to the end of the span; a negative flag means failure.
 
         The first step of all is chosen for a frame at the time `towards`, and may be longer.
         """
-        return self._c.CVode(self._memory, self._end if towards is None else towards, self._vector, self._at, ONE_STEP)
+        return self._c.CVode(self._memory, self._end if towards is None else towards, self._vector, self._time_address, ONE_STEP)
 
     def __enter__(self) -> "Cvode":
         return self

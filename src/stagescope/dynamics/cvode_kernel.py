@@ -66,10 +66,10 @@ def quicken(library: Any, vector: int) -> None:
     A vector is a pointer to its numbers and one to the table of its operations, in which the library's own are looked for.
     """
     table = ctypes.cast(ctypes.cast(vector, _Pointers)[1], _Pointers)
-    own = _compiled(library)
+    replacements = _compiled(library)
     for place in range(_OPERATIONS):
-        if table[place] in own:
-            table[place] = own[table[place]].address
+        if table[place] in replacements:
+            table[place] = replacements[table[place]].address
 
 
 CALLED = ("CVode", "CVodeGetNumRhsEvals", "CVodeGetNumLinRhsEvals")
@@ -81,15 +81,15 @@ _NORMAL = 1
 
 
 @intrinsic
-def _velocity(typing, function, t, y, out, held):
+def _velocity(typing, function, t, y, out, constants):
     """Call the field, a C function of `compiled.SIGNATURE`, by its address."""
 
     def call(context, builder, signature, args):
         pointer, number = ir.IntType(8).as_pointer(), ir.DoubleType()
         kind = ir.FunctionType(ir.IntType(32), [number, pointer, pointer, number.as_pointer()])
         goals = (kind.as_pointer(), pointer, pointer, number.as_pointer())
-        found, y, out, held = (builder.inttoptr(args[i], goal) for i, goal in zip((0, 2, 3, 4), goals, strict=True))
-        return builder.call(found, [args[1], y, out, held])
+        callee, y, out, user_data = (builder.inttoptr(args[i], goal) for i, goal in zip((0, 2, 3, 4), goals, strict=True))
+        return builder.call(callee, [args[1], y, out, user_data])
 
     return types.int32(types.intp, types.float64, types.intp, types.intp, types.intp), call
 
@@ -104,32 +104,32 @@ def evaluations(memory):
 
 
 @njit(cache=True)
-def travel(solver, field, stops, most, reached, vectors, losses, speeds):
-    """Visit stops until the solver has called the field `most` times: how many stops were reached, and the last flag.
+def travel(solver, field, stops, budget, now, vectors, losses, speeds):
+    """Visit stops until the solver has called the field `budget` times: how many stops were reached, and the last flag.
 
     `solver` are the addresses of its memory and its vector, and the vector's numbers. `field` are the addresses of the function
     and of a vector for velocities, its numbers, what the function is called with, and the weights of the squares in a speed;
     these are empty where loss and speed are not asked for. Both are NaN where anything is not finite.
     """
     memory, vector, y = solver
-    function, out, velocity, held, weights = field
+    function, out, velocity, constants, weights = field
     flag = 0
     for i in range(stops.size):
-        flag = _step(memory, stops[i], vector, reached.ctypes.data, _NORMAL)
+        flag = _step(memory, stops[i], vector, now.ctypes.data, _NORMAL)
         if flag < 0:
             return i, flag
         for j in range(y.size):
             vectors[i, j] = y[j]
         if weights.size:
             losses[i] = speeds[i] = math.nan
-            failed = _velocity(function, stops[i], vector, out, held.ctypes.data)  # pyright: ignore[reportCallIssue]
+            failed = _velocity(function, stops[i], vector, out, constants.ctypes.data)  # pyright: ignore[reportCallIssue]
             if not failed:
                 total, size = 0.0, 0.0
                 for j in range(y.size):
                     total += weights[j] * velocity[j] * velocity[j]
                     size += y[j] * y[j]
                 if math.isfinite(size):
-                    losses[i], speeds[i] = held[-3], math.sqrt(total)
-        if evaluations(memory) >= most:
+                    losses[i], speeds[i] = constants[-3], math.sqrt(total)
+        if evaluations(memory) >= budget:
             return i + 1, flag
     return stops.size, flag

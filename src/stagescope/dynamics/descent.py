@@ -85,9 +85,9 @@ class KernelLoop(FlatLoop):
         self._steps = steps
 
     def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
-        moved = carry[0].copy(), carry[1].copy()
-        done = self._steps(*moved, first, steps)
-        return moved, int(done)
+        new_carry = carry[0].copy(), carry[1].copy()
+        done = self._steps(*new_carry, first, steps)
+        return new_carry, int(done)
 
 
 class GradientLoop(FlatLoop):
@@ -97,12 +97,12 @@ class GradientLoop(FlatLoop):
     """
 
     def __init__(self, descent: "Descent", field: Field, layout: Layout, gradient: StepGradient) -> None:
-        rates, counts = descent.block_rates(layout.names), field.multiplicity
+        rates = descent.block_rates(layout.names)
         self._gradient, self._optimizer, self._clip = gradient, descent.optimizer, descent.clip
         self._ratio, self._since = descent.ratio, 0
         self.memory = tuple(f"memory{i}" for i in range(descent.optimizer.moments))
-        self._lr = layout.pack({name: np.full(shape, descent.lr * rates[name]) for name, shape in layout.shapes})
-        self._counts = layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
+        self._lr = layout.spread({name: descent.lr * rate for name, rate in rates.items()})
+        self._counts = field.weights(layout)
 
     def restore(self, state: State) -> Any:
         self._since = int(state.get("since", 0))
@@ -159,10 +159,10 @@ class CompiledLoop:
             grads = clipped({name: -value for name, value in field.law(params, data).items()})
             directions, memory_next = self._transform.update(grads, memory, params)
             updates = {name: -shrunk * lr[name] * directions[name] for name in layout.names}
-            moved: Any = optax.apply_updates(params, updates)
-            finite = jnp.all(jnp.array([jnp.all(jnp.abs(moved[name]) < LIMIT) for name in layout.names]))
-            kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (moved, memory_next), (params, memory))
-            return *kept, count + finite, finite
+            new_params: Any = optax.apply_updates(params, updates)
+            finite = jnp.all(jnp.array([jnp.all(jnp.abs(new_params[name]) < LIMIT) for name in layout.names]))
+            accepted = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (new_params, memory_next), (params, memory))
+            return *accepted, count + finite, finite
 
         @jax.jit
         def advance(params: Any, memory: Any, first: Any, steps: Any, lr: Any, ratio: Any, data: Any) -> Any:
@@ -224,11 +224,8 @@ class Optimizer(Described):
     """
 
     decay: ClassVar[float | None] = None
+    flow_time: ClassVar[float | None] = None
     moments: ClassVar[int] = 0
-
-    @property
-    @abstractmethod
-    def flow_time(self) -> float | None: ...
 
     @abstractmethod
     def transform(self) -> Any:
@@ -248,10 +245,7 @@ class GD(Optimizer):
     """
 
     decay: ClassVar[float | None] = 0.0
-
-    @property
-    def flow_time(self) -> float:
-        return 1.0
+    flow_time: ClassVar[float | None] = 1.0
 
     def transform(self) -> Any:
         import optax
@@ -282,7 +276,7 @@ class HeavyBall(Optimizer):
         return self.momentum
 
     @property
-    def flow_time(self) -> float:
+    def flow_time(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         return 1.0 / (1.0 - self.momentum)
 
     def transform(self) -> Any:
@@ -314,10 +308,6 @@ class Adam(Optimizer):
     b2: float = Limits(default=0.999, ge=0, lt=1)
     eps: float = Limits(default=1e-8, gt=0)
 
-    @property
-    def flow_time(self) -> None:
-        return None
-
     def transform(self) -> Any:
         import optax
 
@@ -326,19 +316,19 @@ class Adam(Optimizer):
     def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
         direction = np.empty_like(gradient)
         for start in range(0, len(gradient), NEAR):  # a piece at a time, which stays near the processor
-            here = slice(start, start + NEAR)
-            first, second = (moment[here] for moment in memory)
-            room = (1 - self.b1) * gradient[here]
+            piece = slice(start, start + NEAR)
+            first, second = (moment[piece] for moment in memory)
+            room = (1 - self.b1) * gradient[piece]
             first *= self.b1
             first += room
-            np.square(gradient[here], out=room)
+            np.square(gradient[piece], out=room)
             room *= 1 - self.b2
             second *= self.b2
             second += room
             np.sqrt(np.divide(second, 1 - self.b2**step, out=room), out=room)
             room += self.eps
-            np.divide(first, 1 - self.b1**step, out=direction[here])
-            direction[here] /= room
+            np.divide(first, 1 - self.b1**step, out=direction[piece])
+            direction[piece] /= room
         return direction
 
 
@@ -444,14 +434,14 @@ class Descent(Dynamics):
         for target in targets[targets > now]:
             while now < target:
                 began = time.perf_counter()
-                asked = int(min(block, target - now))
+                count = int(min(block, target - now))
                 before = carry
-                carry, done = loop.advance(before, now, asked)
-                if done < asked:
+                carry, done = loop.advance(before, now, count)
+                if done < count:
                     last = loop.advance(before, now, done)[0] if done else before
                     raise _diverged(field, layout, loop.vector(last), now + done)
                 now += done
-                if asked == block:  # blocks grow until one takes about BLOCK_SECONDS; their size never changes a result
+                if count == block:  # blocks grow until one takes about BLOCK_SECONDS; their size never changes a result
                     seconds = max(time.perf_counter() - began, 1e-6)
                     block = max(1, min(4 * block, int(block * BLOCK_SECONDS / seconds)))
                 vector = loop.vector(carry)
@@ -466,13 +456,13 @@ def _diverged(field: Field, layout: Layout, vector: np.ndarray, step: int) -> So
     if kernel is not None:
         kernel(layout)(vector, step, gradient)
     else:
-        drawn = field.draw(step)
-        law = field.law(layout.unpack(vector), field.data if drawn is None else drawn)
+        batch = field.draw(step)
+        law = field.law(layout.unpack(vector), field.data if batch is None else batch)
         gradient = layout.pack({name: np.asarray(block) for name, block in law.items()})
-    what = "field" if field.objective is None else "gradient"
+    noun = "field" if field.objective is None else "gradient"
     if np.all(np.isfinite(gradient)):
-        why = "a parameter exceeds 1e15; lower the rates"
+        reason = "a parameter exceeds 1e15; lower the rates"
     else:
         size = "NaN" if np.isnan(gradient).any() else "infinite"
-        why = f"the {what} is {size} at |theta|={np.linalg.norm(vector):.3g}; lower the rates, or mend the loss"
-    return SolveFailed("diverged", f"diverged at step {step + 1}: {why}")
+        reason = f"the {noun} is {size} at |theta|={np.linalg.norm(vector):.3g}; lower the rates, or mend the loss"
+    return SolveFailed("diverged", f"diverged at step {step + 1}: {reason}")

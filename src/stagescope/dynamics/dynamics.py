@@ -127,16 +127,16 @@ def least_rms(field: Field, layout: Layout, vector: np.ndarray) -> float:
     if tiny:
         without = {name: 0 * block if name in tiny else block for name, block in blocks.items()}
         with np.errstate(all="ignore"):
-            moved = speeds(field, without)
+            moves = speeds(field, without)
             refused = [
                 name
                 for name in tiny
-                if not moved[name] > DRIVEN * max(moved.values()) or _grows(field, without, name, blocks[name] / sizes[name])
+                if not moves[name] > DRIVEN * max(moves.values()) or _grows(field, without, name, blocks[name] / sizes[name])
             ]
         for name in refused:
             raise TinyStart(
                 f"the initial {name} has rms {sizes[name]:.2g}, but below {TINIEST:g} rounding in float64 decides whether and "
-                f"when it grows: start it at 1e-14 or more{', or at exactly 0' if np.isfinite(moved[name]) else ''}"
+                f"when it grows: start it at 1e-14 or more{', or at exactly 0' if np.isfinite(moves[name]) else ''}"
             )
     return min((size for name, size in sizes.items() if name not in tiny), default=math.inf)
 
@@ -149,9 +149,9 @@ def _grows(field: Field, params: Params, name: str, noise: np.ndarray) -> bool:
     for k in range(min(PRODUCTS, noise.size)):
         pushed = {**params, name: params[name] + PROBE * basis[k].reshape(noise.shape)}
         turned = (np.asarray(field.rhs(pushed)[name]).ravel() - at_rest) / PROBE
-        for j, each in enumerate(basis):
-            small[j, k] = each @ turned
-            turned = turned - small[j, k] * each
+        for j, vector in enumerate(basis):
+            small[j, k] = vector @ turned
+            turned = turned - small[j, k] * vector
         small[k + 1, k] = np.linalg.norm(turned)
         if not small[k + 1, k] > PROBE:
             break

@@ -84,7 +84,7 @@ class Frame(NamedTuple):
     vector: np.ndarray
 
 
-class Camera:
+class FrameRecorder:
     """Turns a point into a frame."""
 
     def __init__(self, journey: Journey) -> None:
@@ -95,10 +95,10 @@ class Camera:
 
     def _flat(self, position: float) -> FlatField:
         """The field with the rates in force at a position."""
-        moved, journey = self._journey.dynamics.in_force(position), self._journey
-        if id(moved) not in self._flats:
-            self._flats[id(moved)] = journey.field.flat(journey.layout, moved.block_rates(journey.layout.names))
-        return self._flats[id(moved)]
+        dynamics, journey = self._journey.dynamics.in_force(position), self._journey
+        if id(dynamics) not in self._flats:
+            self._flats[id(dynamics)] = journey.field.flat(journey.layout, dynamics.block_rates(journey.layout.names))
+        return self._flats[id(dynamics)]
 
     def frame(self, point: Point) -> Frame:
         vector, loss, speed = point.vector, point.loss, point.speed
@@ -111,8 +111,8 @@ class Camera:
             if not math.isfinite(series["loss"]):
                 if point.position == 0:
                     raise InputError(f"the loss is {series['loss']} at the initial parameters: change them, or mend the loss")
-                where = f"step {series['step']}" if "step" in series else f"t={series['t']:g}"
-                raise SolveFailed("diverged", f"diverged at {where}: the loss is {series['loss']}; lower the rates")
+                place = f"step {series['step']}" if "step" in series else f"t={series['t']:g}"
+                raise SolveFailed("diverged", f"diverged at {place}: the loss is {series['loss']}; lower the rates")
         series["speed"] = speed
         return Frame(series, vector)
 
@@ -230,8 +230,8 @@ class Interrupted(KeyboardInterrupt):
         True
     """
 
-    def __init__(self, said: str = "", folder: Path | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, sentence: str = "", folder: Path | None = None) -> None:
+        super().__init__(sentence)
         self.folder = folder
 
 
@@ -293,9 +293,9 @@ def evolve(
     if folder is not None:
         with store_errors(folder):
             check_place(folder, overwrite)  # refuses a folder that is in use before any work is done
-    state, camera = settled.start(law, layout, vector), Camera(journey)
+    state, recorder = settled.start(law, layout, vector), FrameRecorder(journey)
     with np.errstate(**QUIET):
-        first = camera.frame(Point(0.0, vector, frame=True, state=state))
+        first = recorder.frame(Point(0.0, vector, frame=True, state=state))
     if not vector.any():  # a start that nothing moves away from is refused
         horizon = settled.times(float(positions[-1])).get("t", math.inf)
         require_motion(law, layout.unpack(vector), first.series["speed"], horizon)
@@ -304,7 +304,7 @@ def evolve(
         return sink_for(journey, folder, overwrite, checksum, first, state).finish(journey, "stopped", reason, state)
     points = _primed(journey.walk(state))
     try:
-        run = _drive(journey, sink_for(journey, folder, overwrite, checksum, first, state), state, camera, points, progress)
+        run = _drive(journey, sink_for(journey, folder, overwrite, checksum, first, state), state, recorder, points, progress)
         run.memo["evolved"] = run.params, run.series, run.spec
         return run
     except KeyboardInterrupt as interrupt:
@@ -316,7 +316,7 @@ def evolve(
 def just_evolved(run: Run) -> bool:
     """Whether a run has the very arrays that `evolve` made in this process; one of other arrays or from a folder has not."""
     parts = run.memo.get("evolved", ())
-    return len(parts) == 3 and all(one is other for one, other in zip(parts, (run.params, run.series, run.spec), strict=True))
+    return len(parts) == 3 and all(before is now for before, now in zip(parts, (run.params, run.series, run.spec), strict=True))
 
 
 @kept_frames
@@ -337,7 +337,7 @@ def frames(
     law, layout, vector, settled = _settled(what, params, dynamics)
     state = settled.start(law, layout, vector)
     journey = Journey(law, layout, settled, settled.positions(record, until), None, record, until)
-    camera, complete = Camera(journey), frozenset(() if measured is None else measured.tolist())
+    recorder, complete = FrameRecorder(journey), frozenset(() if measured is None else measured.tolist())
     points = chain((Point(0.0, vector, frame=True, state=state),), journey.walk(state))
     with one_blas_thread():
         while True:
@@ -345,7 +345,7 @@ def frames(
                 point = next(points, None)
                 if point is None:
                     return
-                series = camera.frame(point).series if point.position in complete else settled.times(point.position)
+                series = recorder.frame(point).series if point.position in complete else settled.times(point.position)
             if point.frame:
                 yield series, point.vector
 
@@ -371,9 +371,9 @@ def _begun(folder: Path, journey: Journey) -> bool:
 @one_blas_thread()
 def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run:
     """Continue a run on disk from its last commit; its arrays end up bitwise those of an uninterrupted run."""
-    camera = Camera(journey)
+    recorder = FrameRecorder(journey)
     writer, state = Writer.reopen(folder)
-    return _drive(journey, Disk(writer, journey.layout), state, camera, None, progress)
+    return _drive(journey, Disk(writer, journey.layout), state, recorder, None, progress)
 
 
 def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
@@ -412,7 +412,7 @@ def _drive(
     journey: Journey,
     sink: Memory | Disk,
     state: State,
-    camera: Camera,
+    recorder: FrameRecorder,
     points: Iterator[Point] | None,
     progress: bool | None,
 ) -> Run:
@@ -424,7 +424,7 @@ def _drive(
             if points is None:
                 points = _primed(journey.walk(state))
                 sink.commit(state, "resumed")
-            outcome = _follow(journey, sink, state, camera, points, bar)
+            outcome = _follow(journey, sink, state, recorder, points, bar)
         except KeyboardInterrupt:
             sink.abandon()
             raise Interrupted(sink.advice, sink.folder) from None
@@ -435,7 +435,9 @@ def _drive(
 
 
 @np.errstate(**QUIET)
-def _follow(journey: Journey, sink: Memory | Disk, state: State, camera: Camera, points: Iterator[Point], bar: Any) -> Run:
+def _follow(
+    journey: Journey, sink: Memory | Disk, state: State, recorder: FrameRecorder, points: Iterator[Point], bar: Any
+) -> Run:
     """Frames wait until there is a state after them, so that what is committed can always be continued from."""
     status, reason, due = "finished", "", time.monotonic() + FIRST_COMMIT
     waiting: list[Frame] = []
@@ -443,7 +445,7 @@ def _follow(journey: Journey, sink: Memory | Disk, state: State, camera: Camera,
     try:
         for point in points:
             if point.frame:
-                frame = camera.frame(point)
+                frame = recorder.frame(point)
                 waiting.append(frame)
                 bar.update(point.position, frame.series.get("loss"))
                 reason = journey.stop.met(frame.series) or "" if journey.stop else ""

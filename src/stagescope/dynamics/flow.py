@@ -110,7 +110,7 @@ class GradientFlow(Dynamics):
             flat=field.flat(layout, self.block_rates(layout.names)),
             method=self.method,
             tolerances=(self.rtol, self.atol),
-            what="field" if field.objective is None else "gradient",
+            noun="field" if field.objective is None else "gradient",
             enough=self.restart_evaluations if self.segments is None else None,
             weights=field.weights(layout) if self.segments is None else None,
             first_stop=float(state.get("first_stop", 0.0)),
@@ -123,7 +123,7 @@ class GradientFlow(Dynamics):
                     if point.frame and (now < end or end in targets):
                         yield point
                 if idle * (self.restart_evaluations or 0) > STUCK:
-                    stuck = f"no frame in {STUCK:,} evaluations of the {solver.what}; record more frames"
+                    stuck = f"no frame in {STUCK:,} evaluations of the {solver.noun}; record more frames"
                     raise solver.stopped(now, theta, stuck)
                 state = {"theta": theta, "position": np.array(now), "idle": np.array(idle)}
                 yield Point(now, theta, frame=False, state=state)

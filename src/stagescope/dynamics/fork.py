@@ -28,7 +28,7 @@ class Forked(Dynamics):
     parent: str = ""
 
     @model_validator(mode="after")
-    def _alike(self) -> "Forked":
+    def _same_axis(self) -> "Forked":
         if isinstance(self.after, Forked):
             raise ValueError("after is a fork itself; let before be one")
         if isinstance(self.after, Descent) != isinstance(self.before.in_force(self.at), Descent):
@@ -81,26 +81,26 @@ class Forked(Dynamics):
 
     def _turned(self, field: Field, layout: Layout, state: State) -> State:
         """A state of the first part at `at`, as one of the second."""
-        moved = {**state, "theta": self.pushed(field, layout, np.asarray(state["theta"]))}
+        pushed = {**state, "theta": self.pushed(field, layout, np.asarray(state["theta"]))}
         last = self.before.in_force(self.at)
         if isinstance(last, Descent) and isinstance(self.after, Descent):
-            return handed_over(last, self.after, field, layout, moved)
-        return moved
+            return handed_over(last, self.after, field, layout, pushed)
+        return pushed
 
     def walk(self, field: Field, layout: Layout, state: State, targets: np.ndarray) -> Iterator[Point]:
         """The point at `at` is seen as the first part left it; its state is that of the second part."""
-        at = targets.dtype.type(self.at)
-        if targets[-1] < at:
+        switch = targets.dtype.type(self.at)
+        if targets[-1] < switch:
             yield from self.before.walk(field, layout, state, targets)
             return
-        if state["position"] < at:
-            first = np.unique(np.append(targets[targets < at], [at, targets.dtype.type(self.ends)]))
+        if state["position"] < switch:
+            first = np.unique(np.append(targets[targets < switch], [switch, targets.dtype.type(self.ends)]))
             with closing(self.before.walk(field, layout, state, first)) as points:  # pyright: ignore[reportArgumentType]
                 for point in points:
-                    if point.position == at:
-                        here = point.state or {"theta": point.vector, "position": np.array(at)}
-                        state = self._turned(field, layout, here)
-                        yield point._replace(frame=bool(at in targets), state=state)
+                    if point.position == switch:
+                        first_state = point.state or {"theta": point.vector, "position": np.array(switch)}
+                        state = self._turned(field, layout, first_state)
+                        yield point._replace(frame=bool(switch in targets), state=state)
                         break
                     yield point
         yield from self.after.walk(field, layout, state, targets)

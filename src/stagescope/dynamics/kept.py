@@ -47,15 +47,15 @@ def kept_run(evolve: Callable[P, Run]) -> Callable[P, Run]:
 
     @wraps(evolve)
     def once(*args: P.args, **options: P.kwargs) -> Run:
-        given = call.bind(*args, **options).arguments
-        name = None if given.get("out") is not None else _name("run", given)
+        arguments = call.bind(*args, **options).arguments
+        name = None if arguments.get("out") is not None else _name("run", arguments)
         if name is not None and (stored := _read(name)) is not None:
             facts, arrays = stored
             params, series = ({key: arrays[f"{kind}/{key}"] for key in facts[kind]} for kind in ("params", "series"))
-            origin, axes = given.get("origin"), {key: tuple(names) for key, names in facts["axes"].items()}
+            origin, axes = arguments.get("origin"), {key: tuple(names) for key, names in facts["axes"].items()}
             ended = {key: facts[key] for key in ("spec", "clock", "status", "reason")}
-            more = {} if origin is None else {"study": origin.study, "config": origin.config, "tags": origin.tags}
-            run = Run(Arrays.of(params), Arrays.of(series), **ended, seed=given.get("seed", 0), axes=axes, **more)
+            labels = {} if origin is None else {"study": origin.study, "config": origin.config, "tags": origin.tags}
+            run = Run(Arrays.of(params), Arrays.of(series), **ended, seed=arguments.get("seed", 0), axes=axes, **labels)
             run.memo["evolved"] = run.params, run.series, run.spec
             return run
         counts["integrated"] += 1
@@ -100,18 +100,19 @@ def kept_frames(frames: Callable[P, Frames]) -> Callable[P, Frames]:
     return once
 
 
-def _name(kind: str, given: Mapping[str, Any]) -> str | None:
+def _name(kind: str, arguments: Mapping[str, Any]) -> str | None:
     """The name of an integration; None where none is kept, or where code of others than this package decides the numbers."""
     if not _keeping.get() or caches.fresh():
         return None
-    rest = {key: value for key, value in given.items() if key not in ("what", "params", "out", "overwrite", "progress", "origin")}
-    spec = {"what": as_field(given["what"]).describe(), **{key: _described(value) for key, value in rest.items()}}
+    left_out = ("what", "params", "out", "overwrite", "progress", "origin")
+    named = {key: value for key, value in arguments.items() if key not in left_out}
+    spec = {"what": as_field(arguments["what"]).describe(), **{key: _described(value) for key, value in named.items()}}
     places = {Described.registry[name].__module__ for name in types_of(spec) if name in Described.registry}
     if not all(name in Described.registry for name in types_of(spec)):
         return None
     try:
         stamps = [_stamp(package) for package in sorted({place.partition(".")[0] for place in places} - {"stagescope"})]
-        start = [[name, _described(np.asarray(block, dtype=float))] for name, block in given["params"].items()]
+        start = [[name, _described(np.asarray(block, dtype=float))] for name, block in arguments["params"].items()]
         return f"{kind}-{digest([caches.code_stamp(), stamps, spec, start])}"
     except (OSError, TypeError, ValueError):  # a package without files, or numbers that JSON does not have
         return None
@@ -145,6 +146,6 @@ def _read(name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
             arrays = {key: stored[key] for key in stored.files}
         return json.loads(arrays.pop("facts").tobytes()), arrays
 
-    found = caches.kept(name, decoded)
-    counts["kept"] += found is not None
-    return found
+    entry = caches.kept(name, decoded)
+    counts["kept"] += entry is not None
+    return entry

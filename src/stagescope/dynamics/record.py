@@ -133,9 +133,9 @@ class Around(Record):
         inside = [pair for pair in zip(self.at, self.widths, strict=True) if pair[0] < until]
         near = [time + width * NEAR for time, width in inside]
         frame_times = np.unique(np.concatenate([LogSpaced(frames=self.frames).times(until), *near]))
-        kept = frame_times[(frame_times >= 0) & (frame_times <= until)]
-        apart = np.concatenate([np.diff(kept) > TOGETHER * until, [True]])
-        return kept[apart]
+        in_run = frame_times[(frame_times >= 0) & (frame_times <= until)]
+        distinct = np.concatenate([np.diff(in_run) > TOGETHER * until, [True]])
+        return in_run[distinct]
 
 
 TOGETHER = 1e-9
@@ -216,12 +216,12 @@ class Spliced(Record):
         return self.record.count(int(self.ends)) + self.record.count(steps)
 
     def times(self, until: float) -> np.ndarray:
-        return self._joined(self.record.times(self.ends), self.record.times(until))
+        return self._spliced(self.record.times(self.ends), self.record.times(until))
 
     def steps(self, total: int) -> np.ndarray:
-        return self._joined(self.record.steps(int(self.ends)), self.record.steps(total))
+        return self._spliced(self.record.steps(int(self.ends)), self.record.steps(total))
 
-    def _joined(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def _spliced(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         return np.concatenate([before[before <= self.at], after[after > self.at]])
 
 
@@ -238,15 +238,15 @@ def require_frames(
     """
     if record is None:
         return
-    asked = record.count(steps or 0)
-    kept = asked if steps is None else min(asked, steps + 1)
+    planned = record.count(steps or 0)
+    recorded = planned if steps is None else min(planned, steps + 1)
     remedy = "record fewer --frames"
     if isinstance(record, Every) and steps is not None:
         remedy = f"take fewer --steps than {steps:,}, or choose --record log where there is such an option"
-    require_memory(f"the times of {asked:,} frames", remedy, asked)
-    require_memory(f"the {kept:,} recorded frames", remedy, kept if out is None else waiting(kept), PER_FRAME + size)
+    require_memory(f"the times of {planned:,} frames", remedy, planned)
+    require_memory(f"the {recorded:,} recorded frames", remedy, recorded if out is None else waiting(recorded), PER_FRAME + size)
     if out is not None:
-        require_disk(f"the {kept:,} recorded frames", remedy, out, kept, size)
+        require_disk(f"the {recorded:,} recorded frames", remedy, out, recorded, size)
 
 
 class Stop(Described):

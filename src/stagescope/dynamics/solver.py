@@ -35,7 +35,7 @@ class Solver:
     flat: FlatField
     method: str
     tolerances: tuple[float, float | None]
-    what: str
+    noun: str
     """How messages call the field."""
     enough: int | None
     """Evaluations of the field after which an integration ends, at a stop or between two; None: at the last stop only."""
@@ -58,7 +58,7 @@ class Solver:
             yield point
 
     def diverged(self, t: float, norm: float) -> SolveFailed:
-        return SolveFailed("diverged", f"diverged at t={t:g}: the {self.what} is not finite at |theta|={norm:.3g}")
+        return SolveFailed("diverged", f"diverged at t={t:g}: the {self.noun} is not finite at |theta|={norm:.3g}")
 
     def stopped(self, t: float, y: np.ndarray, message: object) -> SolveFailed:
         name = self.method if self.method in SCIPY else "CVODE"
@@ -102,7 +102,7 @@ def _directly(solver: Solver, theta: np.ndarray, span: tuple[float, float], stop
             yield from frames
             done, looks = done + len(frames), 0 if frames else looks + 1
             if flag < 0 and (flag != cvode.TOO_MUCH_WORK or looks * cvode.LOOK >= MAX_STEPS):
-                t, norm = field.held[-2:]
+                t, norm = field.constants[-2:]
                 raise solver.diverged(t, norm) if isfinite(t) else solver.stopped(way.t, way.y, cvode.message(flag))
         if done < len(stops) and flag == cvode.TOO_MUCH_WORK:
             yield Point(way.t, way.y.copy(), frame=False, state=None)
@@ -126,12 +126,12 @@ def _through_python(solver: Solver, theta: np.ndarray, span: tuple[float, float]
             yield Point(float(answer.t), np.array(answer.y), frame=False, state=None)
 
 
-def _sundae(rhs: Callable[..., Any], tolerances: tuple[float, float | None], most: int) -> Any:
+def _sundae(rhs: Callable[..., Any], tolerances: tuple[float, float | None], limit: int) -> Any:
     """CVODE as scikit-sundae wraps it, with at most so many steps at a time."""
     from sksundae.cvode import CVODE
 
     rtol, atol = tolerances
-    return CVODE(rhs, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=rtol, atol=atol, max_num_steps=most)
+    return CVODE(rhs, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=rtol, atol=atol, max_num_steps=limit)
 
 
 def _scipy(solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
@@ -190,9 +190,9 @@ def between(share: float, h: float, ends: tuple[np.ndarray, np.ndarray], velocit
     In a long step of a stiff flow a velocity is mostly that of errors which have died out since.
     """
     (y0, y1), s = ends, share
-    moved = y1 - y0
-    first, last = (h * velocity - moved for velocity in velocities)
-    line = y0 + s * moved
-    if sqrt(first @ first) + sqrt(last @ last) > sqrt(moved @ moved):
+    change = y1 - y0
+    first, last = (h * velocity - change for velocity in velocities)
+    line = y0 + s * change
+    if sqrt(first @ first) + sqrt(last @ last) > sqrt(change @ change):
         return line
     return line + s * (1 - s) * ((1 - s) * first - s * last)

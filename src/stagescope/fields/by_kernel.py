@@ -23,14 +23,14 @@ from stagescope.params import Layout, Params
 
 @dataclass(frozen=True)
 class Kernel:
-    """A Numba kernel `run(theta, out, held)`: it returns a loss and writes `writes` times the gradient of `blocks`.
+    """A Numba kernel `run(theta, out, constants)`: it returns a loss and writes `writes` times the gradient of `blocks`.
 
-    `held` is all that it reads besides, and its work space; `weights` are the places there of a factor for each of the blocks,
-    1 as they are stored.
+    `constants` are all that it reads besides, and its work space; `weights` are the places there of a factor for each of the
+    blocks, 1 as they are stored.
     """
 
     run: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
-    held: np.ndarray
+    constants: np.ndarray
     weights: slice
     blocks: tuple[str, ...]
     writes: float = 1.0
@@ -39,7 +39,7 @@ class Kernel:
         """The loss and its gradient."""
         layout = Layout.of({name: params[name] for name in self.blocks})
         out = np.empty(layout.size)
-        loss, gradient = self.run(layout.pack(params), out, self.held.copy()), layout.unpack(out)
+        loss, gradient = self.run(layout.pack(params), out, self.constants.copy()), layout.unpack(out)
         return loss, gradient if self.writes == 1 else {name: block / self.writes for name, block in gradient.items()}
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
@@ -49,9 +49,9 @@ class Kernel:
         expected = tuple(dict.fromkeys(self.blocks))
         if layout.names != expected:
             raise ValueError(f"the kernel reads blocks in the order {', '.join(expected)}; got {', '.join(layout.names)}")
-        held = self.held.copy()
-        held[self.weights] = [-np.sign(self.writes) * rates[name] for name in self.blocks]
-        return direct(self.run, layout.size, held)
+        constants = self.constants.copy()
+        constants[self.weights] = [-np.sign(self.writes) * rates[name] for name in self.blocks]
+        return direct(self.run, layout.size, constants)
 
 
 class ByKernel(Objective):

@@ -24,7 +24,7 @@ from stagescope.fields.flat_kernel import square
 from stagescope.kernels import cfunc
 
 SIGNATURE = types.int32(types.float64, types.voidptr, types.voidptr, types.CPointer(types.float64))
-"""int f(double t, N_Vector y, N_Vector velocity, double *held)."""
+"""int f(double t, N_Vector y, N_Vector velocity, double *constants)."""
 entries = types.ExternalFunction("N_VGetArrayPointer", types.CPointer(types.float64)(types.voidptr))
 """The numbers of an N_Vector; `sundials` says where this function is."""
 VERSION = 7
@@ -68,9 +68,9 @@ def _takes_doubles(library: ctypes.CDLL) -> bool:
     vector.restype, vector.argtypes = ctypes.c_void_p, [ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]
     context = ctypes.c_void_p()
     library.SUNContext_Create(0, ctypes.byref(context))
-    made = vector(3, numbers.ctypes.data, context)
-    total_size = total(made)
-    library.N_VDestroy(ctypes.c_void_p(made))
+    pointer = vector(3, numbers.ctypes.data, context)
+    total_size = total(pointer)
+    library.N_VDestroy(ctypes.c_void_p(pointer))
     library.SUNContext_Free(ctypes.byref(context))
     return total_size == 7.0
 
@@ -79,16 +79,16 @@ kernel: Any = None
 """Stands for the kernel in `_velocity`; each copy of that function has its own."""
 
 
-def direct(kernel: Callable[[np.ndarray, np.ndarray, np.ndarray], float], size: int, held: np.ndarray) -> Compiled:
-    """The field of `kernel(theta, out, held)`, compiled for solvers; the kernel writes the velocity and returns the loss.
+def direct(kernel: Callable[[np.ndarray, np.ndarray, np.ndarray], float], size: int, constants: np.ndarray) -> Compiled:
+    """The field of `kernel(theta, out, constants)`, compiled for solvers; the kernel writes the velocity and returns the loss.
 
-    `size` is that of theta; `held` is all the kernel reads besides, and its work space. It is copied: each field has its own.
+    `size` is that of theta; `constants` are all the kernel reads besides, and its work space. Each field copies them.
     """
-    table = np.concatenate([[size, held.size], held, np.full(3, np.nan)])
-    own = table[2:-3]
+    table = np.concatenate([[size, constants.size], constants, np.full(3, np.nan)])
+    room = table[2:-3]
 
     def flat(vector: np.ndarray, out: np.ndarray) -> float:
-        return kernel(vector if vector.flags.writeable else vector.copy(), out, own)  # one kind of argument: compiled once
+        return kernel(vector if vector.flags.writeable else vector.copy(), out, room)  # one kind of argument: compiled once
 
     return Compiled(flat, lambda: _for_sundials(kernel).address, table)
 
@@ -107,9 +107,9 @@ def _for_sundials(kernel: Any) -> Any:
     return cfunc(SIGNATURE)(copy)
 
 
-def _velocity(t: Any, y: Any, out: Any, held: Any) -> int:
-    size, room = int(held[0]), int(held[1])
-    theta, velocity, table = carray(entries(y), size), carray(entries(out), size), carray(held, room + 5)
+def _velocity(t: Any, y: Any, out: Any, constants: Any) -> int:
+    size, room = int(constants[0]), int(constants[1])
+    theta, velocity, table = carray(entries(y), size), carray(entries(out), size), carray(constants, room + 5)
     table[room + 2] = kernel(theta, velocity, table[2 : room + 2])
     if np.isfinite(square(velocity)):
         return 0

@@ -36,9 +36,9 @@ def _rounded(typing, x):
     def emit(context, builder, signature, values):
         to_two = ir.Constant(kind.number, float(_LOG2E) if kind.single else 1.4426950408889634)
         large = ir.Constant(kind.number, 1.5 * 2.0**kind.after)
-        moved = builder.fadd(builder.fmul(values[0], to_two, flags=("contract",)), large, flags=("contract",))
-        power = builder.shl(builder.bitcast(moved, kind.word), ir.Constant(kind.word, kind.after))
-        return context.make_tuple(builder, signature.return_type, [builder.fsub(moved, large), power])
+        shifted = builder.fadd(builder.fmul(values[0], to_two, flags=("contract",)), large, flags=("contract",))
+        power = builder.shl(builder.bitcast(shifted, kind.word), ir.Constant(kind.word, kind.after))
+        return context.make_tuple(builder, signature.return_type, [builder.fsub(shifted, large), power])
 
     return types.Tuple([x, kind.bits])(x), emit
 

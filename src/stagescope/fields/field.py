@@ -29,14 +29,14 @@ StepGradient = Callable[[np.ndarray, int, np.ndarray], None]
 class Compiled:
     """A flat field that is also machine code, for solvers that then need no Python between themselves and the kernel.
 
-    `address()` is that of the C function SUNDIALS calls, int f(double t, N_Vector y, N_Vector velocity, void *held): 0, with
-    the loss left in the third last place of `held`, or -1 where the velocity is not finite, with t and |y| in the last two.
-    `held` is all it needs, work space included, so one field serves one solver.
+    `address()` is that of the C function SUNDIALS calls, int f(double t, N_Vector y, N_Vector velocity, void *constants): 0, with
+    the loss left in the third last place of `constants`, or -1 where the velocity is not finite, with t and |y| in the last two.
+    `constants` are all it needs, work space included, so one field serves one solver.
     """
 
     call: FlatField
     address: Callable[[], int]
-    held: np.ndarray
+    constants: np.ndarray
 
     def __call__(self, vector: np.ndarray, out: np.ndarray) -> float | None:
         return self.call(vector, out)
@@ -61,7 +61,7 @@ def _shapes(params: Any) -> str:
     return ", ".join(f"{name} {tuple(np.shape(block))}" for name, block in params.items())
 
 
-class OnBlocks(ABC):
+class ParameterBlocks(ABC):
     """What fields and objectives say of themselves: blocks of parameters by name, and the data they read."""
 
     @abstractmethod
@@ -93,7 +93,7 @@ class OnBlocks(ABC):
         return {}
 
 
-class Field(OnBlocks):
+class Field(ParameterBlocks):
     """A law of motion at unit rates; a dynamics multiplies block b by its rate.
 
     A subclass gives `law`, a JAX expression. It may override `flat` with a kernel. `multiplicity` says how many equal
@@ -164,8 +164,7 @@ class Field(OnBlocks):
 
     def weights(self, layout: Layout) -> np.ndarray:
         """The multiplicity of each entry of a flat vector: what its square counts in a norm."""
-        counts = self.multiplicity
-        return layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
+        return layout.spread(self.multiplicity)
 
     def speed(self, velocity: Params) -> float:
         """|F| over all coordinates of the unreduced model."""
@@ -181,7 +180,7 @@ def floats(params: Params) -> dict[str, np.ndarray]:
     return {name: np.asarray(block, dtype=float) for name, block in params.items()}
 
 
-class Objective(OnBlocks):
+class Objective(ParameterBlocks):
     """A loss L(params). The gradient of a reduced model is per coordinate: dL/dtheta divided by the multiplicity.
 
     Examples:
@@ -345,12 +344,12 @@ Found = tuple[float, dict[str, np.ndarray]]
 
 def flat_field(kernel: Callable[[Params], Found], layout: Layout, rates: Mapping[str, float]) -> FlatField:
     """The velocity -rate_b grad_b L, and the loss that comes with it."""
-    where = layout.slices()
+    slices = layout.slices()
 
     def flat(vector: np.ndarray, out: np.ndarray) -> float:
         loss, gradient = kernel(layout.unpack(vector))
         for name in layout.names:
-            out[where[name]] = -rates[name] * gradient[name].ravel()
+            out[slices[name]] = -rates[name] * gradient[name].ravel()
         return loss
 
     return flat
@@ -358,11 +357,11 @@ def flat_field(kernel: Callable[[Params], Found], layout: Layout, rates: Mapping
 
 def flat_gradient(kernel: Callable[[Params, int], Mapping[str, np.ndarray]], layout: Layout) -> StepGradient:
     """The gradient that a step of a descent sees."""
-    where = layout.slices()
+    slices = layout.slices()
 
     def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
         blocks = kernel(layout.unpack(vector), step)
         for name in layout.names:
-            out[where[name]] = blocks[name].ravel()
+            out[slices[name]] = blocks[name].ravel()
 
     return gradient

@@ -60,9 +60,7 @@ def load(typing, array, place):
     """The lanes from a place of a contiguous array on; places of an array of several axes are counted in order."""
 
     def emit(context, builder, signature, values):
-        loaded = builder.load(lanes_pointer(context, builder, array, *values))
-        loaded.align = array.dtype.bitwidth // 8
-        return loaded
+        return builder.load(lanes_pointer(context, builder, array, *values), align=array.dtype.bitwidth // 8)
 
     return Lanes(array.dtype)(array, types.intp), emit
 
@@ -72,8 +70,7 @@ def load_as(typing, array, place, number):
     """The lanes of a contiguous array of integers, from a place on, as numbers of the kind of `number`."""
 
     def emit(context, builder, signature, values):
-        loaded = builder.load(lanes_pointer(context, builder, array, *values[:2]))
-        loaded.align = array.dtype.bitwidth // 8
+        loaded = builder.load(lanes_pointer(context, builder, array, *values[:2]), align=array.dtype.bitwidth // 8)
         return builder.sitofp(loaded, context.get_value_type(Lanes(number)))
 
     return Lanes(number)(array, types.intp, number), emit
@@ -84,7 +81,7 @@ def store(typing, array, place, lanes):
     """Put lanes into a contiguous array, from a place on."""
 
     def emit(context, builder, signature, values):
-        builder.store(values[2], lanes_pointer(context, builder, array, *values[:2])).align = array.dtype.bitwidth // 8
+        builder.store(values[2], lanes_pointer(context, builder, array, *values[:2]), align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), emit
@@ -97,8 +94,8 @@ def prefetch(typing, array, place):
     def emit(context, builder, signature, values):
         first = builder.bitcast(_place(context, builder, array, *values), ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [first.type, _INDEX, _INDEX, _INDEX])
-        asked = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(asked, [first, _INDEX(0), _INDEX(3), _INDEX(1)])  # to read, into all caches, data
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [first, _INDEX(0), _INDEX(3), _INDEX(1)])  # to read, into all caches, data
         return context.get_dummy_value()
 
     return types.void(array, types.intp), emit
@@ -131,11 +128,10 @@ def reaching(typing, array, place, least, number):
     """A number in lanes where the unsigned integer of a contiguous array is at least so large, 0 in the others."""
 
     def emit(context, builder, signature, values):
-        numbers = builder.load(lanes_pointer(context, builder, array, *values[:2]))
-        numbers.align = array.dtype.bitwidth // 8
-        kept = builder.icmp_unsigned(">=", numbers, spread_value(builder, values[2]))
-        chosen = spread_value(builder, values[3])
-        return builder.select(kept, chosen, ir.Constant(chosen.type, None))
+        numbers = builder.load(lanes_pointer(context, builder, array, *values[:2]), align=array.dtype.bitwidth // 8)
+        mask = builder.icmp_unsigned(">=", numbers, spread_value(builder, values[2]))
+        lanes = spread_value(builder, values[3])
+        return builder.select(mask, lanes, ir.Constant(lanes.type, None))
 
     return Lanes(number)(array, types.intp, array.dtype, number), emit
 
@@ -225,15 +221,15 @@ def exponential(typing, x):
         word = ir.VectorType(_INDEX, LANES)
 
         def fused(a, b, c):
-            b, c = (ir.Constant(kind, [each] * LANES) if isinstance(each, float) else each for each in (b, c))
+            b, c = (ir.Constant(kind, [factor] * LANES) if isinstance(factor, float) else factor for factor in (b, c))
             return builder.fadd(builder.fmul(a, b, flags=_FAST), c, flags=_FAST)
 
-        moved = fused(values[0], LOG2E, LARGE)
-        k = builder.fsub(moved, ir.Constant(kind, [LARGE] * LANES))
-        rest, power = fused(k, -LN2_LOW, fused(k, -LN2_HIGH, values[0])), ir.Constant(kind, [TAYLOR[-1]] * LANES)
+        shifted = fused(values[0], LOG2E, LARGE)
+        k = builder.fsub(shifted, ir.Constant(kind, [LARGE] * LANES))
+        remainder, power = fused(k, -LN2_LOW, fused(k, -LN2_HIGH, values[0])), ir.Constant(kind, [TAYLOR[-1]] * LANES)
         for coefficient in TAYLOR[-2::-1]:
-            power = fused(power, rest, coefficient)
-        bits = builder.shl(builder.bitcast(moved, word), ir.Constant(word, [23] * LANES))
+            power = fused(power, remainder, coefficient)
+        bits = builder.shl(builder.bitcast(shifted, word), ir.Constant(word, [23] * LANES))
         return builder.fmul(power, builder.bitcast(builder.add(bits, ir.Constant(word, [127 << 23] * LANES)), kind))
 
     return x(x), emit
@@ -263,26 +259,26 @@ def add_product(sizes, left, right, out, fresh):
         i = min(first, last)
         done = first - i
         for column in range(_NONE, uintp(columns), _LANES):
-            at, here = c_place + i * c_row + column, b_place + column
+            target, source = c_place + i * c_row + column, b_place + column
             if fresh:
                 x = y = u = v = spread(c.dtype.type(0))
             else:
-                x, y = load(c, at), load(c, at + c_next)
-                u, v = load(c, at + _TWO * c_next), load(c, at + _THREE * c_next)
+                x, y = load(c, target), load(c, target + c_next)
+                u, v = load(c, target + _TWO * c_next), load(c, target + _THREE * c_next)
             for o in range(uintp(outer)):
                 place = a_place + i * a_row + o * a_outer
                 for _ in range(uintp(inner)):
-                    lanes = load(b, here)
+                    lanes = load(b, source)
                     x = multiply_add(spread_from(a, place), lanes, x)
                     y = multiply_add(spread_from(a, place + a_next), lanes, y)
                     u = multiply_add(spread_from(a, place + _TWO * a_next), lanes, u)
                     v = multiply_add(spread_from(a, place + _THREE * a_next), lanes, v)
                     place += a_inner
-                    here += b_row
+                    source += b_row
             if done < _ONE:
-                store(c, at, x)
+                store(c, target, x)
             if done < _TWO:
-                store(c, at + c_next, y)
+                store(c, target + c_next, y)
             if done < _THREE:
-                store(c, at + _TWO * c_next, u)
-            store(c, at + _THREE * c_next, v)
+                store(c, target + _TWO * c_next, u)
+            store(c, target + _THREE * c_next, v)

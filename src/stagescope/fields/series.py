@@ -54,9 +54,9 @@ class Recipe:
         self._weights: list[float] = []
 
     def _new(self, rows: int, columns: int, last: int) -> Matrix:
-        made = Matrix(self._size, rows, columns, last)
-        self._size += made.size
-        return made
+        matrix = Matrix(self._size, rows, columns, last)
+        self._size += matrix.size
+        return matrix
 
     def parameter(self, rows: int, columns: int) -> Matrix:
         """The next block of the flat vector."""
@@ -101,12 +101,12 @@ class Recipe:
 
     def field(self, *gradient: Matrix) -> TaylorField:
         """Taylor terms of -gradient, whose blocks are those of the parameters in their order."""
-        tables = [[(m.place, m.size) for m in given] for given in (self._inputs, self._constants, gradient)]
+        tables = [[(m.place, m.size) for m in matrices] for matrices in (self._inputs, self._constants, gradient)]
         places = [np.array(table, dtype=np.int64).reshape(-1, 2) for table in tables]
         numbers = np.concatenate([*self._numbers, np.zeros(0)])
-        given = np.array(self._steps), np.array(self._weights), *places, numbers, self._size
+        arguments = np.array(self._steps), np.array(self._weights), *places, numbers, self._size
 
         def taylor(vector: np.ndarray, lines: np.ndarray, order: int) -> np.ndarray:
-            return carried_out(*given, np.asarray(vector, dtype=float), np.ascontiguousarray(lines, dtype=float), order)
+            return carried_out(*arguments, np.asarray(vector, dtype=float), np.ascontiguousarray(lines, dtype=float), order)
 
         return taylor

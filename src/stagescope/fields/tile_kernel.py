@@ -48,8 +48,8 @@ def sum_rows(typing, out, p, table, q, stride, rows, first, last, registers, pai
             return builder.bitcast(place, kind.as_pointer())
 
         def row(i):
-            at = builder.add(builder.mul(builder.zext(builder.load(builder.gep(data[2], [i])), size), stride), q)
-            return [builder.load(vector(data[1], at, k), align=item) for k in range(count)]
+            index = builder.add(builder.mul(builder.zext(builder.load(builder.gep(data[2], [i])), size), stride), q)
+            return [builder.load(vector(data[1], index, k), align=item) for k in range(count)]
 
         targets = [vector(data[0], p, k) for k in range(count)]
         start = [builder.load(t, align=item) if begun else ir.Constant(kind, None) for t in targets]
@@ -69,16 +69,16 @@ def sum_rows(typing, out, p, table, q, stride, rows, first, last, registers, pai
 
 
 @intrinsic
-def add_tile(typing, out, at, stride, fresh, a, first, down, across, b, begin, inner):
-    """out[at + i stride + j] <- sum of a[first + i down + k across] b[begin + k stride + j] over k < inner, or added to it.
+def add_tile(typing, out, start, stride, fresh, a, first, down, across, b, begin, inner):
+    """out[start + i stride + j] <- sum of a[first + i down + k across] b[begin + k stride + j] over k < inner, or added to it.
 
     i < ROWS, j < COLUMNS; the arrays are flat, of float64, and `out` is none of the others.
     """
-    signature = types.void(out, at, stride, fresh, a, first, down, across, b, begin, inner)
+    signature = types.void(out, start, stride, fresh, a, first, down, across, b, begin, inner)
 
     def emit(context, builder, signature, values):
         arrays = {i: context.make_array(signature.args[i])(context, builder, values[i]).data for i in (0, 4, 8)}
-        _, at, stride, fresh, _, first, down, across, _, begin, inner = values
+        _, start, stride, fresh, _, first, down, across, _, begin, inner = values
         kind = ir.VectorType(ir.DoubleType(), LANES)
         fresh = builder.trunc(fresh, ir.IntType(1)) if fresh.type.width > 1 else fresh
 
@@ -91,7 +91,7 @@ def add_tile(typing, out, at, stride, fresh, a, first, down, across, b, begin, i
             ends = [builder.gep(pointer, [ir.Constant(ir.IntType(64), LANES * c)]) for c in range(REGISTERS)]
             return [builder.bitcast(end, kind.as_pointer()) for end in ends]
 
-        targets = [registers(place(0, at, (i, stride))) for i in range(ROWS)]
+        targets = [registers(place(0, start, (i, stride))) for i in range(ROWS)]
         zero, fma = ir.Constant(kind, None), ir.FunctionType(kind, [kind] * 3)
         fused = cgutils.get_or_insert_function(builder.module, fma, f"llvm.fma.v{LANES}f64")
         sums = [
@@ -212,16 +212,16 @@ def inner_products(typing, kind, asks, asked, vectors, out):
 
     def emit(context, builder, signature, arguments):
         make = _Maker(builder, signature.args[0].dtype)
-        _, asks, asked, vectors, out = arguments
-        left, right = make.split(asks, ROWS), make.split(asked, ASKED)
+        _, asks, asked_rows, vectors, out = arguments
+        queries, keys = make.split(asks, ROWS), make.split(asked_rows, ASKED)
         sums = make.room(ROWS * ASKED)
         with cgutils.for_range(builder, vectors) as loop:
             step = builder.mul(loop.index, make.word(BYTES))
-            seen = [make.load(builder.add(row, step), make.vector) for row in right]
-            for i, row in enumerate(left):
-                mine = make.load(builder.add(row, step), make.vector)
+            key_parts = [make.load(builder.add(row, step), make.vector) for row in keys]
+            for i, row in enumerate(queries):
+                query_part = make.load(builder.add(row, step), make.vector)
                 for j in range(ASKED):
-                    make.add(sums[ROWS * j + i], mine, seen[j])
+                    make.add(sums[ROWS * j + i], query_part, key_parts[j])
         for j, target in enumerate(make.split(out, ASKED)):
             make.save(make.totals([builder.load(place) for place in sums[ROWS * j : ROWS * (j + 1)]]), target)
         return context.get_dummy_value()

@@ -88,7 +88,7 @@ class Branch:
     notes: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Any]:
-        parts = {name: [each.json() for each in getattr(self, name)] for name in ("points", "folds", "crossings")}
+        parts = {name: [entry.json() for entry in getattr(self, name)] for name in ("points", "folds", "crossings")}
         return {**parts, "notes": list(self.notes)}
 
 
@@ -110,10 +110,10 @@ class DenseZeros(Zeros):
 
     def start(self, params: Params) -> np.ndarray:
         """The critical point that least squares on F finds at the first value; one far from the start is refused."""
-        given = self.layout.pack(params)
-        zero = refine(self.near(self.value), given)
-        away, most = float(norm(zero - given)), LIMITS.far * max(float(norm(given)), 1.0)
-        if away > most:
+        vector = self.layout.pack(params)
+        zero = refine(self.near(self.value), vector)
+        away, limit = float(norm(zero - vector)), LIMITS.far * max(float(norm(vector)), 1.0)
+        if away > limit:
             raise InputError(f"no critical point is near the start: the nearest found is {away:.3g} away; start nearer to one")
         return zero
 
@@ -195,7 +195,7 @@ class Modes:
 
         along, across = before.left.T @ self.left, before.right.T @ self.right
         order = linear_sum_assignment(-np.abs(along * across))[1]
-        turns = [np.where(np.diag(each[:, order]) < 0, -1.0, 1.0) for each in (along, across)]
+        turns = [np.where(np.diag(overlap[:, order]) < 0, -1.0, 1.0) for overlap in (along, across)]
         unlike = np.abs(np.diag((along * across)[:, order])) < LIMITS.half**2
         if self.singular:
             turns[1] = np.where(unlike, turns[0] * np.where(before.rates < 0, -1.0, 1.0), turns[1])
@@ -225,35 +225,35 @@ class Tracked:
 
     def __init__(self, zeros: Zeros, spots: Sequence[Spot]) -> None:
         self.zeros, self.spots = zeros, list(spots)
-        inner, opened = [inside(zeros, spot) for spot in spots], [outside(zeros, spot) for spot in spots]
+        inner, outer = [inside(zeros, spot) for spot in spots], [outside(zeros, spot) for spot in spots]
         largest = np.array([np.abs(modes.rates).max(initial=0.0) for modes in inner])
         # Rounding, and what is left of F over the length of the point: along an orbit a rate is as large as that.
         self.zero = LIMITS.free * largest + LIMITS.critical / np.array([max(float(norm(spot.vector)), 1e-3) for spot in spots])
         self.inside = self._ordered(inner)
-        self.outside = {name: self._ordered([each[name] for each in opened]) for name in opened[0]}
+        self.outside = {name: self._ordered([by_kind[name] for by_kind in outer]) for name in outer[0]}
         self.signs = {"": signs(self.inside, self.zero)}
         self.signs |= {name: signs(modes, self.zero) for name, modes in self.outside.items()}
 
-    def _ordered(self, found: list[Modes]) -> list[Modes]:
-        for i in range(1, len(found)):
-            found[i] = found[i].after(found[i - 1], self.zero[i])
-        return found
+    def _ordered(self, modes: list[Modes]) -> list[Modes]:
+        for i in range(1, len(modes)):
+            modes[i] = modes[i].after(modes[i - 1], self.zero[i])
+        return modes
 
     @property
     def points(self) -> tuple[BranchPoint, ...]:
         points = []
         for i, spot in enumerate(self.spots):
             growing, place = self.signs[""][i] > 0, (spot.vector, spot.value)
-            opened = {name: _fastest(modes[i].rates, self.zero[i]) for name, modes in self.outside.items()}
+            openings = {name: _fastest(modes[i].rates, self.zero[i]) for name, modes in self.outside.items()}
             inner = _fastest(self.inside[i].rates[growing], 0.0)
-            rates = tuple(sorted(chain.from_iterable(opened.values()), reverse=True)) if opened else inner
+            rates = tuple(sorted(chain.from_iterable(openings.values()), reverse=True)) if openings else inner
             points.append(
                 BranchPoint(
                     value=spot.value,
                     loss=self.zeros.loss(*place),
                     index=int(np.sum(growing)),
                     rates=rates,
-                    openings=opened,
+                    openings=openings,
                     measures=self.zeros.measures(*place),
                     params=self.zeros.params(*place),
                 )
@@ -268,7 +268,7 @@ def _fastest(rates: np.ndarray, zero: float) -> tuple[float, ...]:
 
 def signs(modes: Sequence[Modes], zero: np.ndarray) -> np.ndarray:
     """The sign of every mode at every point; where a rate is too small to have one, that of the point before, or after."""
-    rates = np.array([each.rates for each in modes])
+    rates = np.array([spot_modes.rates for spot_modes in modes])
     signs = np.where(np.abs(rates) > zero[:, None], np.sign(rates), 0.0)
     for order in (range(1, len(signs)), range(len(signs) - 2, -1, -1)):
         step = 1 if order.step > 0 else -1
@@ -289,19 +289,19 @@ def follow(zeros: Zeros, start: np.ndarray, value: float, low: float, high: floa
     back = [replace(spot, tangent=-spot.tangent, step=step) for spot, step in zip(down[:0:-1], steps, strict=True)]
     tracked = Tracked(zeros, [*back, *up])
     folds = []  # where the value turns back along the branch, by more than rounding
-    for at, following in pairwise(tracked.spots):
-        if at.tangent[-1] * following.tangent[-1] < 0:
-            spot = follower.located(at, following, lambda spot: float(spot.tangent[-1]))
-            if max(abs(spot.value - at.value), abs(spot.value - following.value)) > LIMITS.flat * follower.span:
+    for current, following in pairwise(tracked.spots):
+        if current.tangent[-1] * following.tangent[-1] < 0:
+            spot = follower.located(current, following, lambda spot: float(spot.tangent[-1]))
+            if max(abs(spot.value - current.value), abs(spot.value - following.value)) > LIMITS.flat * follower.span:
                 folds.append(_place(follower, spot, "fold", "the branch turns back"))
-    kept: list[Crossing] = []  # crossings of equal rates at one place are one
+    crossings: list[Crossing] = []  # crossings of equal rates at one place are one
     close = LIMITS.place * follower.span
-    for each in (*_zeros(follower, tracked, folds), *_orders(follower, tracked)):
-        same = (old for old in kept if (old.kind, old.what) == (each.kind, each.what))
-        if not any(abs(each.value - old.value) <= close and abs(each.loss - old.loss) <= close for old in same):
-            kept.append(each)
+    for crossing in (*_zeros(follower, tracked, folds), *_orders(follower, tracked)):
+        candidates = (old for old in crossings if (old.kind, old.what) == (crossing.kind, crossing.what))
+        if not any(abs(crossing.value - old.value) <= close and abs(crossing.loss - old.loss) <= close for old in candidates):
+            crossings.append(crossing)
     notes = dict.fromkeys(note for note in (ended, stopped, FAMILY if follower.family else "") if note)
-    return Branch(tracked.points, tuple(folds), tuple(kept), tuple(notes))
+    return Branch(tracked.points, tuple(folds), tuple(crossings), tuple(notes))
 
 
 def _place(follower: Follower, spot: Spot, kind: str, what: str) -> Crossing:
@@ -311,15 +311,15 @@ def _place(follower: Follower, spot: Spot, kind: str, what: str) -> Crossing:
 def _zeros(follower: Follower, tracked: Tracked, folds: list[Crossing]) -> Iterator[Crossing]:
     """Where a rate is zero: one inside the model, folds left out, because there one always is; or one of what opens."""
 
-    def here(name: str, spot: Spot) -> Modes:
+    def modes_at(name: str, spot: Spot) -> Modes:
         return outside(follower.zeros, spot)[name] if name else inside(follower.zeros, spot)
 
     for name, modes in {"": tracked.inside, **tracked.outside}.items():
-        for i, (at, following) in enumerate(pairwise(tracked.spots)):
+        for i, (current, following) in enumerate(pairwise(tracked.spots)):
             for mode in np.flatnonzero(tracked.signs[name][i] * tracked.signs[name][i + 1] < 0):
-                rate = _rate(modes[i], modes[i + 1], int(mode), partial(here, name))
-                spot = follower.located(at, following, rate)
-                if abs(rate(spot)) > LIMITS.small * max(abs(rate(at)), abs(rate(following))):
+                rate = _rate(modes[i], modes[i + 1], int(mode), partial(modes_at, name))
+                spot = follower.located(current, following, rate)
+                if abs(rate(spot)) > LIMITS.small * max(abs(rate(current)), abs(rate(following))):
                     continue  # another mode was taken for this one: two rates that do not cross
                 if name:
                     yield _place(follower, spot, "opening", f"a rate of {name} is zero")
@@ -327,33 +327,33 @@ def _zeros(follower: Follower, tracked: Tracked, folds: list[Crossing]) -> Itera
                     yield _place(follower, spot, "bifurcation", "a rate inside the model is zero")
 
 
-def _rate(before: Modes, after: Modes, mode: int, here: Callable[[Spot], Modes]) -> Callable[[Spot], float]:
+def _rate(before: Modes, after: Modes, mode: int, modes_at: Callable[[Spot], Modes]) -> Callable[[Spot], float]:
     """The rate of one mode at a place between two points, by its directions at both."""
     left, right = (before.left + after.left)[:, mode], (before.right + after.right)[:, mode]
 
     def rate(spot: Spot) -> float:
-        modes = here(spot)
-        alike = (left @ modes.left) * (right @ modes.right)
-        best = int(np.argmax(np.abs(alike)))
-        return float(modes.rates[best] * np.sign(alike[best]))
+        modes = modes_at(spot)
+        overlaps = (left @ modes.left) * (right @ modes.right)
+        best = int(np.argmax(np.abs(overlaps)))
+        return float(modes.rates[best] * np.sign(overlaps[best]))
 
     return rate
 
 
 def _orders(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
     """Where two kinds of openings are equally fast, so that the order of what opens swaps."""
-    for one, other in combinations(tracked.outside, 2):
+    for one, two in combinations(tracked.outside, 2):
 
-        def lead(spot: Spot, names: tuple[str, str] = (one, other)) -> float:
+        def lead(spot: Spot, names: tuple[str, str] = (one, two)) -> float:
             modes = outside(follower.zeros, spot)
             return _top(modes[names[0]]) - _top(modes[names[1]])
 
-        pairs = list(zip(tracked.outside[one], tracked.outside[other], strict=True))
+        pairs = list(zip(tracked.outside[one], tracked.outside[two], strict=True))
         real = [min(_top(a), _top(b)) > zero for (a, b), zero in zip(pairs, tracked.zero, strict=True)]
         leads = [_top(a) - _top(b) for a, b in pairs]
-        for i, (at, following) in enumerate(pairwise(tracked.spots)):
+        for i, (current, following) in enumerate(pairwise(tracked.spots)):
             if real[i] and real[i + 1] and leads[i] * leads[i + 1] < 0:
-                yield _place(follower, follower.located(at, following, lead), "order", f"{one} and {other} open equally fast")
+                yield _place(follower, follower.located(current, following, lead), "order", f"{one} and {two} open equally fast")
 
 
 def _top(modes: Modes) -> float:

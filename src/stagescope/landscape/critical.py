@@ -63,7 +63,7 @@ def far_out(near: Derivatives, vector: np.ndarray) -> bool:
         return not np.isfinite(norm(near.velocity(vector)))
 
 
-def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, until: float, reach: float = np.inf) -> np.ndarray:
+def _search(near: Derivatives, start: np.ndarray, steps: "Steps", limit: int, until: float, reach: float = np.inf) -> np.ndarray:
     """Levenberg-Marquardt steps: minimise |F + J step|^2 + damp |step|^2, the damping in proportion to |F|.
 
     Along the orbit of a symmetry J is of the order of |F|: an undamped step there would be as large as the parameters.
@@ -78,20 +78,20 @@ def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, unt
         solve is not None
         and sizes[-1] > LIMITS.exact
         and ease < 1 / LIMITS.polished
-        and len(sizes) < most
+        and len(sizes) < limit
         and near.products < until
     ):
         if len(sizes) > LIMITS.patience and sizes[-1] > max(LIMITS.half * sizes[-LIMITS.patience], LIMITS.flat):
             break  # a minimum of |F| that is no zero
         if len(sizes) > LIMITS.settled and LIMITS.half * sizes[-LIMITS.settled] < sizes[-1] <= LIMITS.polished:
             break  # rounding
-        step, left = solve(velocity, ease * sizes[-1] / max(float(norm(vector)), 1e-300))
-        found = near.velocity(vector + step)
-        size = float(norm(found))
-        promised = (sizes[-1] - left) * (sizes[-1] + left)
+        step, predicted_size = solve(velocity, ease * sizes[-1] / max(float(norm(vector)), 1e-300))
+        trial_velocity = near.velocity(vector + step)
+        size = float(norm(trial_velocity))
+        promised = (sizes[-1] - predicted_size) * (sizes[-1] + predicted_size)
         gain = (sizes[-1] - size) * (sizes[-1] + size) / max(promised, 1e-300)
         if gain > LIMITS.gain:  # also false where it is not finite
-            vector, velocity = vector + step, found
+            vector, velocity = vector + step, trial_velocity
             ease, harder = max(ease * max(LIMITS.shrink, 1 - (2 * min(gain, 2.0) - 1) ** 3), LIMITS.damping), 2.0
             sizes.append(size)
             ways = [*ways[-2 * LIMITS.window :], vector]
@@ -154,8 +154,8 @@ def newton(
             break
 
         def back(f: np.ndarray, cut: float, parts: tuple = (left, values, right)) -> np.ndarray:
-            along, kept, across = parts[0].T @ f, parts[1] > cut * parts[1][0], parts[2]
-            return -across[kept].T @ (along[kept] / parts[1][kept])
+            along, resolved, across = parts[0].T @ f, parts[1] > cut * parts[1][0], parts[2]
+            return -across[resolved].T @ (along[resolved] / parts[1][resolved])
 
         trials = []
         for cut in cuts:
@@ -165,10 +165,10 @@ def newton(
                 for _ in range(corrections):
                     tried = tried + back(near.velocity(tried), LIMITS.resolved * cut)
                 trials.append((tried, near.velocity(tried)))
-        tried, found = min(trials, key=lambda trial: np.nan_to_num(norm(trial[1]), nan=np.inf))
-        if not norm(found) < 0.9 * size:
+        tried, trial_velocity = min(trials, key=lambda trial: np.nan_to_num(norm(trial[1]), nan=np.inf))
+        if not norm(trial_velocity) < 0.9 * size:
             break
-        vector, velocity = tried, found
+        vector, velocity = tried, trial_velocity
     return vector
 
 
@@ -265,8 +265,8 @@ class CriticalPoint:
     @property
     def index(self) -> int | None:
         """How many directions grow; None where only the fastest rates are known and all of them grow, or some are missing."""
-        known = self.spectrum.complete or (self.spectrum.converged and len(self.growing) < len(self.rates))
-        return len(self.growing) if known else None
+        index_is_known = self.spectrum.complete or (self.spectrum.converged and len(self.growing) < len(self.rates))
+        return len(self.growing) if index_is_known else None
 
     @property
     def flat(self) -> int | None:
@@ -299,10 +299,10 @@ class CriticalPoint:
     def __repr__(self) -> str:
         blocks = ", ".join(f"{name} {np.shape(block)}" for name, block in self.params.items())
         loss = "" if self.loss is None else f", loss {self.loss:.6g}"
-        when = "" if self.t is None else f", t {self.t:.6g}"
+        time = "" if self.t is None else f", t {self.t:.6g}"
         rates = " ".join(f"{rate:.4g}" for rate in np.real(self.growing)[:FASTEST]) or "none"
         count = "unknown" if self.index is None else self.index
-        facts = f"{self.kind}{when}{loss}, |F| {self.residual:.1e}, distance {self.distance:.3g}, index {count}"
+        facts = f"{self.kind}{time}{loss}, |F| {self.residual:.1e}, distance {self.distance:.3g}, index {count}"
         return f"CriticalPoint({facts}, growing rates {rates}; {blocks})"
 
     def json(self) -> dict[str, Any]:
@@ -312,11 +312,7 @@ class CriticalPoint:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def critical_point(
-    what: Objective | Field,
-    params: Params,
-    rates: Mapping[str, float] | None = None,
-) -> CriticalPoint:
+def critical_point(what: Objective | Field, params: Params, rates: Mapping[str, float] | None = None) -> CriticalPoint:
     """The critical point that least squares on F finds from `params`.
 
     Symmetries make critical points orbits and the Jacobian singular there; damped Newton takes steps of least norm, so the
@@ -449,10 +445,10 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
     return Ended(first, work if used_up else "")
 
 
-def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
+def slow_frames(speed: np.ndarray, limit: int | None = None) -> list[int]:
     """Frames at local minima of |F| with a markedly larger |F| on both sides; an end still slowing counts, a start too.
 
-    With `most`, only so many of them, the most marked ones. Where |F| is not finite nothing is slow.
+    With a `limit`, only so many of them, the most marked ones. Where |F| is not finite nothing is slow.
     """
     from scipy.signal import find_peaks
 
@@ -462,5 +458,5 @@ def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
     logs = -np.log(np.maximum(np.where(finite, speed, speed[finite].max()), CRITICAL))  # below it, only rounding moves
     ends = np.concatenate([[logs.min() - 1], logs, [logs.min() - 1]])
     frames, facts = find_peaks(ends, prominence=-np.log(LIMITS.half))
-    marked = np.argsort(-facts["prominences"], kind="stable")[:most]
-    return sorted((frames[marked] - 1).tolist())
+    prominent = np.argsort(-facts["prominences"], kind="stable")[:limit]
+    return sorted((frames[prominent] - 1).tolist())

@@ -68,7 +68,7 @@ class Derivatives:
         """D^(1/2) of a gradient field, entry by entry; None for a law that is no gradient."""
         if self.field.objective is None:
             return None
-        return np.sqrt(self._spread(self.rates) / self._spread(self.field.multiplicity))
+        return np.sqrt(self.layout.spread(self.rates) / self.field.weights(self.layout))
 
     def symmetric(self, vector: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
         """Products with D^(-1/2) J D^(1/2) of a gradient field, and D^(1/2); a frozen block neither moves nor is moved."""
@@ -84,7 +84,7 @@ class Derivatives:
     def _call(self, name: str, *vectors: np.ndarray) -> np.ndarray:
         return np.array(self._functions[name](*vectors, self.field.data))
 
-    def _counted(self, products: int, name: str, *vectors: np.ndarray) -> np.ndarray:
+    def _call_counted(self, products: int, name: str, *vectors: np.ndarray) -> np.ndarray:
         answer = self._call(name, *vectors)
         self.products += products
         self.heard(self.products)
@@ -93,12 +93,8 @@ class Derivatives:
     @cached_property
     def _functions(self) -> dict[str, Any]:
         if self._taylor is not None:
-            return _along_lines(self._taylor, self._spread(self.rates), self._spread(self.field.multiplicity))
+            return _along_lines(self._taylor, self.layout.spread(self.rates), self.field.weights(self.layout))
         return _compiled(_Source(self.field.objective or self.field), self.layout, tuple(self.rates.items()))
-
-    def _spread(self, numbers: Mapping[str, Any]) -> np.ndarray:
-        """Numbers of blocks, or of their entries, as a flat vector; 1 where a block has none."""
-        return np.concatenate([np.broadcast_to(numbers.get(name, 1.0), shape).ravel() for name, shape in self.layout.shapes])
 
     def velocity(self, vector: np.ndarray) -> np.ndarray:
         """F, by the field's kernel where it has one."""
@@ -115,18 +111,18 @@ class Derivatives:
         return self.field.flat(self.layout, self.rates)
 
     def jacobian(self, vector: np.ndarray) -> np.ndarray:
-        matrix = self._counted(self.layout.size, "jacobian", vector)
+        matrix = self._call_counted(self.layout.size, "jacobian", vector)
         if not np.all(np.isfinite(matrix)):
             raise NotFinite("the Jacobian at this point is not finite")
         return matrix
 
     def jvp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """J direction."""
-        return self._counted(1, "jvp", vector, direction)
+        return self._call_counted(1, "jvp", vector, direction)
 
     def vjp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """J^T direction."""
-        return self._counted(1, "vjp", vector, direction)
+        return self._call_counted(1, "vjp", vector, direction)
 
     def operator(self, vector: np.ndarray, factor: float = 1.0, shift: float = 0.0) -> Any:
         """factor J + shift I as a SciPy operator, by products."""
@@ -144,8 +140,8 @@ class Derivatives:
         """F''[direction, other], by default twice the same direction."""
         if other is None:
             return self._call("second", vector, direction)
-        both, apart = direction + other, direction - other
-        return (self._call("second", vector, both) - self._call("second", vector, apart)) / 4
+        plus, minus = direction + other, direction - other
+        return (self._call("second", vector, plus) - self._call("second", vector, minus)) / 4
 
     def series(self, vector: np.ndarray, displacement: np.ndarray, order: int) -> np.ndarray:
         """Taylor terms of F at `vector` for a displacement, one row each: F, J d, F''[d, d]/2, ... up to `order`."""
@@ -227,9 +223,9 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
         Batches are of one size, the last one filled up with zeros: another size would be compiled a second time.
         """
         batches = -(-layout.size // 16)
-        each = -(-layout.size // batches)
-        given = jnp.eye(batches * each, layout.size)
-        return jax.lax.map(lambda e: forward(vector, e, data), given, batch_size=each)[: layout.size].T
+        per_batch = -(-layout.size // batches)
+        basis = jnp.eye(batches * per_batch, layout.size)
+        return jax.lax.map(lambda e: forward(vector, e, data), basis, batch_size=per_batch)[: layout.size].T
 
     jitted = {"velocity": velocity, "jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
     compiled: dict[str, Any] = {name: jax.jit(function) for name, function in jitted.items()}

@@ -50,8 +50,8 @@ def find_tip(near: Derivatives, start: np.ndarray, reach: float, length: float) 
         kernel = right[~ranged]
         if not len(kernel):
             return Tip(point, None, None)
-        others = np.random.default_rng(0).normal(size=(LIMITS.starts - 1, len(kernel)))
-        directions = [y / norm(y) for y in (kernel @ (start - point), *others) if norm(y) > 0]
+        random_directions = np.random.default_rng(0).normal(size=(LIMITS.starts - 1, len(kernel)))
+        directions = [y / norm(y) for y in (kernel @ (start - point), *random_directions) if norm(y) > 0]
         reduced, s = _reduced(near, point, (left, values, right), ranged), LIMITS.displacement * length
         order = _order(reduced, directions, s)
         return Tip(point, order, None if order is None else _coefficient(reduced, directions, order, s))
@@ -100,8 +100,8 @@ def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, s
             return reduced(s * y) / s**order
         return (reduced(s * y) + sign * reduced(-s * y)) / (2 * s**order)
 
-    whole = max(float(norm(reduced(s * y))) / s**order for y in directions)
-    coefficients = [c for c in (_power(leading, y, order) for y in directions) if c is not None and c > LIMITS.small * whole]
+    largest = max(float(norm(reduced(s * y))) / s**order for y in directions)
+    coefficients = [c for c in (_power(leading, y, order) for y in directions) if c is not None and c > LIMITS.small * largest]
     return max(coefficients) if coefficients else None
 
 
@@ -123,7 +123,7 @@ def _power(leading: Reduced, y: np.ndarray, order: float) -> float | None:
 class LocalLaw:
     """A Taylor polynomial of F of an order, followed from the run until the displacement has a size.
 
-    `order` is None where no order fits; `remainder` then is the least that was found, and `why` the reason. `after` is the
+    `order` is None where no order fits; `remainder` then is the least that was found, and `reason` says why. `after` is the
     time until the displacement from the point has the size, `end` the displacement then.
     """
 
@@ -131,7 +131,7 @@ class LocalLaw:
     remainder: float
     after: float | None = None
     end: np.ndarray | None = None
-    why: str = ""
+    reason: str = ""
 
 
 class _UsedUp(Exception):
@@ -139,15 +139,15 @@ class _UsedUp(Exception):
 
 
 def local_law(
-    near: Derivatives, point: np.ndarray, start: np.ndarray, size: float, horizon: float, most: int = LIMITS.orders
+    near: Derivatives, point: np.ndarray, start: np.ndarray, size: float, horizon: float, orders: int = LIMITS.orders
 ) -> LocalLaw:
-    """The law of least order, from two to `most`, that holds from the displacement `start` from a point on, and leaves it.
+    """The law of least order, from two to `orders`, that holds from the displacement `start` from a point on, and leaves it.
 
     A remainder is taken at the start and along the path. Where `start` is zero, F at the point is kept: a drift.
     """
-    drift, least, why = not start.any(), np.inf, ""
+    drift, least, reason = not start.any(), np.inf, ""
     bound, calls = (LIMITS.holds, LIMITS.drift_calls) if drift else (LIMITS.precise, LIMITS.calls)
-    for order in range(2, most + 1):
+    for order in range(2, orders + 1):
 
         def law(displacement: np.ndarray, order: int = order) -> np.ndarray:
             return near.series(point, displacement, order)[0 if drift else 1 :].sum(axis=0)
@@ -157,42 +157,42 @@ def local_law(
             least = min(least, first)
             continue
         try:
-            times, path, left = _followed(law, start, size, horizon, calls)
+            times, path, escaped = _followed(law, start, size, horizon, calls)
         except _UsedUp:
-            return LocalLaw(None, least, why=f"the law of order {order} was not followed in {calls} evaluations")
-        found = _mean_remainder(near, point, times, path, law)
-        if found <= bound and left:
-            return LocalLaw(order, found, float(times[-1]), path[-1])
-        why = "" if left else f"by the law of order {order} it would not leave"
-        least = min(least, found)
-    return LocalLaw(None, least, why=why)
+            return LocalLaw(None, least, reason=f"the law of order {order} was not followed in {calls} evaluations")
+        path_remainder = _mean_remainder(near, point, times, path, law)
+        if path_remainder <= bound and escaped:
+            return LocalLaw(order, path_remainder, float(times[-1]), path[-1])
+        reason = "" if escaped else f"by the law of order {order} it would not leave"
+        least = min(least, path_remainder)
+    return LocalLaw(None, least, reason=reason)
 
 
-def drift_law(near: Derivatives, here: np.ndarray, size: float, horizon: float, most: int) -> LocalLaw:
-    """The law of least order, at most `most`, by which F and its derivatives at a point that is not critical move it on."""
-    jacobian, velocity = near.jacobian(here), near.velocity(here)
-    times, path, left = _straight(jacobian, velocity, size, horizon)
-    remainder = _mean_remainder(near, here, times, path, lambda displacement: velocity + jacobian @ displacement)
-    if left and remainder <= LIMITS.holds:
+def drift_law(near: Derivatives, point: np.ndarray, size: float, horizon: float, orders: int) -> LocalLaw:
+    """The law of least order, up to `orders`, by which F and its derivatives at a point that is not critical move it on."""
+    jacobian, velocity = near.jacobian(point), near.velocity(point)
+    times, path, escaped = _straight(jacobian, velocity, size, horizon)
+    remainder = _mean_remainder(near, point, times, path, lambda displacement: velocity + jacobian @ displacement)
+    if escaped and remainder <= LIMITS.holds:
         return LocalLaw(1, remainder, float(times[-1]), path[-1])
-    higher = local_law(near, here, np.zeros_like(here), size, horizon, most)
-    return higher if higher.order is not None else LocalLaw(None, min(remainder, higher.remainder), why=higher.why)
+    higher = local_law(near, point, np.zeros_like(point), size, horizon, orders)
+    return higher if higher.order is not None else LocalLaw(None, min(remainder, higher.remainder), reason=higher.reason)
 
 
-def carried(near: Derivatives, here: np.ndarray, order: int, goal: Callable[[np.ndarray], float], horizon: float) -> float | None:
+def carried(near: Derivatives, point: np.ndarray, order: int, goal: Callable, horizon: float) -> float | None:
     """The time in which the Taylor polynomial of F of an order at a point carries it to where `goal` of the vector is zero.
 
     F at the point is kept, so it need not be critical. None where it does not come there by the horizon, or in `LIMITS.calls`.
     """
 
     def law(displacement: np.ndarray) -> np.ndarray:
-        return near.series(here, displacement, order).sum(axis=0)
+        return near.series(point, displacement, order).sum(axis=0)
 
     try:
-        times, _, reached = _followed(law, np.zeros_like(here), 1.0, horizon, LIMITS.calls, lambda moved: goal(here + moved))
+        times, _, arrived = _followed(law, np.zeros_like(point), 1.0, horizon, LIMITS.calls, lambda step: goal(point + step))
     except _UsedUp:
         return None
-    return float(times[-1]) if reached else None
+    return float(times[-1]) if arrived else None
 
 
 def linear_remainder(local: Linearisation, start: np.ndarray, after: float | None) -> float:
@@ -227,9 +227,9 @@ def remainder(near: Derivatives, point: np.ndarray, displacement: np.ndarray, la
 
 
 def _mean_remainder(near: Derivatives, point: np.ndarray, times: np.ndarray, path: np.ndarray, law: Law) -> float:
-    kept = np.unique(np.linspace(0, len(times) - 1, LIMITS.points).astype(int))
-    values = np.array([remainder(near, point, path[i], law) for i in kept])
-    return float(np.trapezoid(values, times[kept]) / times[-1]) if times[-1] > 0 else float(values[0])
+    sampled = np.unique(np.linspace(0, len(times) - 1, LIMITS.points).astype(int))
+    values = np.array([remainder(near, point, path[i], law) for i in sampled])
+    return float(np.trapezoid(values, times[sampled]) / times[-1]) if times[-1] > 0 else float(values[0])
 
 
 Path = tuple[np.ndarray, np.ndarray, bool]
@@ -241,14 +241,14 @@ def _straight(jacobian: np.ndarray, velocity: np.ndarray, size: float, horizon: 
     from scipy.linalg import expm
 
     count = len(velocity)
-    whole = np.zeros((count + 1, count + 1))
-    whole[:count, :count], whole[:count, count] = jacobian, velocity
+    augmented = np.zeros((count + 1, count + 1))
+    augmented[:count, :count], augmented[:count, count] = jacobian, velocity
     end = min(horizon, size / max(float(norm(velocity)), 1e-300))
-    moved = expm(whole * end)
-    while end < horizon and norm(moved[:count, count]) < size:  # also ends where it is not finite
-        moved, end = moved @ moved, 2 * end
+    propagator = expm(augmented * end)
+    while end < horizon and norm(propagator[:count, count]) < size:  # also ends where it is not finite
+        propagator, end = propagator @ propagator, 2 * end
     times = np.linspace(0.0, end, 8 * LIMITS.points)
-    displacements = _exponential(whole, np.append(np.zeros(count), 1.0), times)[:, :count]
+    displacements = _exponential(augmented, np.append(np.zeros(count), 1.0), times)[:, :count]
     long = np.flatnonzero(~(norm(displacements, axis=1) < size))
     last = int(long[0]) if long.size else len(times) - 1
     return times[: last + 1], displacements[: last + 1], bool(long.size)
@@ -260,21 +260,21 @@ def _followed(
     """The path of a law until it is `size` long, or at the goal, by a solver that may use so many calls of it."""
     from scipy.integrate import solve_ivp
 
-    made = 0
+    used = 0
 
     def velocity(_: float, displacement: np.ndarray) -> np.ndarray:
-        nonlocal made
-        made += 1
-        if made > calls:
+        nonlocal used
+        used += 1
+        if used > calls:
             raise _UsedUp
         return law(displacement)
 
     end = goal or (lambda displacement: float(norm(displacement)) - size)
-    left: Any = lambda _, displacement: end(displacement)  # noqa: E731
-    left.terminal, left.direction = True, 1
+    event: Any = lambda _, displacement: end(displacement)  # noqa: E731
+    event.terminal, event.direction = True, 1
     method = "LSODA" if len(start) <= DENSE else "RK45"  # of many parameters, its implicit steps take too long
     bounds: Any = {"rtol": LIMITS.accuracy, "atol": LIMITS.accuracy**2 * size}
-    solution = solve_ivp(velocity, (0.0, horizon), start, method=method, events=left, **bounds)
+    solution = solve_ivp(velocity, (0.0, horizon), start, method=method, events=event, **bounds)
     return solution.t, solution.y.T, solution.status == 1
 
 
@@ -288,14 +288,14 @@ class Visit:
     """A slow frame of a run and the critical point that was found from it, or where the search ended."""
 
     run: Run
-    what: Objective | Field
+    field: Objective | Field
     rates: Mapping[str, float]
     point: CriticalPoint
     frame: int
 
     @cached_property
     def near(self) -> Derivatives:
-        return Derivatives(self.what, self.point.params, self.rates)
+        return Derivatives(self.field, self.point.params, self.rates)
 
     @cached_property
     def theta(self) -> np.ndarray:
@@ -325,19 +325,19 @@ class Visit:
     @cached_property
     def escapes(self) -> bool:
         """Whether the run, by its flow time, leaves the critical point."""
-        return self.run.clock == "t" and self.left(self.theta, self.size)[0] is not None
+        return self.run.clock == "t" and self.first_at(self.theta, self.size)[0] is not None
 
-    def left(self, origin: np.ndarray, size: float) -> tuple[float | None, np.ndarray | None]:
+    def first_at(self, origin: np.ndarray, size: float) -> tuple[float | None, np.ndarray | None]:
         """When the run is first at a distance `size` from `origin`, and its displacement in the frame after that."""
         frames = range(self.frame, self.run.frames)
         away = np.array([float(norm(self.at(i) - origin)) for i in frames])
-        when = first_crossing(self.run.time[self.frame :], away, size, rising=True)
-        if when is None:
+        time = first_crossing(self.run.time[self.frame :], away, size, rising=True)
+        if time is None:
             return None, None
-        return when, self.at(self.frame + int(np.argmax(away >= size))) - origin
+        return time, self.at(self.frame + int(np.argmax(away >= size))) - origin
 
 
-def leaving(visit: Visit) -> dict[str, Any]:
+def escape_law(visit: Visit) -> dict[str, Any]:
     """What opens at the place, the law by which the run leaves, and when: the fields of its rung that are known."""
     close = visit.point.found and visit.point.distance <= NEAR
     with np.errstate(over="ignore", invalid="ignore"):
@@ -371,14 +371,14 @@ def _linear(visit: Visit) -> dict[str, Any]:
     if visit.run.clock != "t":
         return {"remainder": first, "note": NO_CLOCK}
     try:
-        local = linearise(visit.what, visit.point.params, visit.rates)
+        local = linearise(visit.field, visit.point.params, visit.rates)
         ahead = local.escape_time(visit.run.at(visit.frame), LIMITS.size * visit.length)
         left_out = linear_remainder(local, visit.start, ahead)
         measured = _measured(visit, local) if left_out <= LIMITS.holds else {}
     except (StagescopeError, np.linalg.LinAlgError) as error:
         return {"remainder": first, "note": f"its escape is not predicted: {error}"}
-    when = None if ahead is None else float(visit.run.time[visit.frame]) + ahead
-    return {"remainder": left_out, "predicted_escape": when, **measured}
+    escape = None if ahead is None else float(visit.run.time[visit.frame]) + ahead
+    return {"remainder": left_out, "predicted_escape": escape, **measured}
 
 
 def _measured(visit: Visit, local: Linearisation) -> dict[str, Any]:
@@ -412,14 +412,14 @@ def _higher(visit: Visit) -> dict[str, Any]:
     tip = find_tip(visit.near, visit.at(visit.frame), NEAR * visit.length, visit.length) if visit.near.dense else None
     if tip is not None and tip.order is not None:
         facts |= {"order": tip.order, "coefficient": tip.coefficient}
-    return facts | _left(visit, visit.theta, visit.size, law)
+    return facts | _escape(visit, visit.theta, visit.size, law)
 
 
-def _left(visit: Visit, origin: np.ndarray, size: float, law: LocalLaw) -> dict[str, Any]:
+def _escape(visit: Visit, origin: np.ndarray, size: float, law: LocalLaw) -> dict[str, Any]:
     """Times and direction of an escape along a law, and of the run."""
     assert law.after is not None
     assert law.end is not None
-    measured, displacement = visit.left(origin, size)
+    measured, displacement = visit.first_at(origin, size)
     return {
         "remainder": law.remainder,
         "predicted_escape": float(visit.run.time[visit.frame]) + law.after,
@@ -443,43 +443,43 @@ def _drift(visit: Visit) -> dict[str, Any]:
         except (StagescopeError, np.linalg.LinAlgError):
             facts = {}
         if "law" in facts:
-            return facts | {"note": f"slow; {_where(visit.point)}, but its law leaves out only {facts['remainder']:.2g} of F"}
-    here, size = visit.at(visit.frame), LIMITS.size * visit.length
+            return facts | {"note": f"slow; {_place(visit.point)}, but its law leaves out only {facts['remainder']:.2g} of F"}
+    origin, size = visit.at(visit.frame), LIMITS.size * visit.length
     try:
-        most = 1 if visit.left(here, size)[0] is None else LIMITS.drift_orders
-        law = drift_law(visit.near, here, size, visit.horizon, most)
+        highest_order = 1 if visit.first_at(origin, size)[0] is None else LIMITS.drift_orders
+        law = drift_law(visit.near, origin, size, visit.horizon, highest_order)
     except (StagescopeError, np.linalg.LinAlgError):
         return facts
     if law.order is None:
-        return _lawless(law, most, str(facts["note"]))
+        return _lawless(law, highest_order, str(facts["note"]))
     note = f"{facts['note']}. The escape is a move by a tenth of the parameters, by the field there to order {law.order}"
-    return {"law": "drift", "order": law.order, "note": note} | _left(visit, here, size, law)
+    return {"law": "drift", "order": law.order, "note": note} | _escape(visit, origin, size, law)
 
 
-def _lawless(law: LocalLaw, most: int, note: str = "") -> dict[str, Any]:
+def _lawless(law: LocalLaw, orders: int, note: str = "") -> dict[str, Any]:
     """No law: what the best one that was tried leaves out, and why."""
-    said = [note] if note else []
+    sentences = [note] if note else []
     if np.isfinite(law.remainder):
-        said.append(f"no law up to order {most} holds here: the best leaves out {law.remainder:.2g} of F on its way")
-    said += [law.why] if law.why else []
-    return {"remainder": law.remainder if np.isfinite(law.remainder) else None, "note": "; ".join(said)}
+        sentences.append(f"no law up to order {orders} holds here: the best leaves out {law.remainder:.2g} of F on its way")
+    sentences += [law.reason] if law.reason else []
+    return {"remainder": law.remainder if np.isfinite(law.remainder) else None, "note": "; ".join(sentences)}
 
 
 def _slow(visit: Visit) -> str:
     point = visit.point
     try:
-        fastest = float(np.real(spectrum(visit.what, visit.run.at(visit.frame), 1, visit.rates).rates[0]))
+        fastest = float(np.real(spectrum(visit.field, visit.run.at(visit.frame), 1, visit.rates).rates[0]))
         grows = f"the fastest direction grows once in {1 / fastest:.3g}" if fastest > 0 else "nothing grows there"
     except StagescopeError as error:
         grows = str(error)
     slow = f"slow (|F| {float(visit.run.series['speed'][visit.frame]):.1e})"
     if point.stopped and not point.led_away:
-        known = f"{_where(point)}, nearer ones are not known" if point.found else "whether a critical point is near is not known"
-        return f"{slow}; {known}: {point.stopped}. At the run itself, {grows}"
-    return f"{slow}, but no critical point is near: {point.stopped or _where(point)}. A drift: {grows}"
+        near = f"{_place(point)}, nearer ones are not known" if point.found else "whether a critical point is near is not known"
+        return f"{slow}; {near}: {point.stopped}. At the run itself, {grows}"
+    return f"{slow}, but no critical point is near: {point.stopped or _place(point)}. A drift: {grows}"
 
 
-def _where(point: CriticalPoint) -> str:
+def _place(point: CriticalPoint) -> str:
     return f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
 
 

@@ -65,11 +65,11 @@ class FlowSteps:
 
     def refined(self, times: list[float]) -> "FlowSteps":
         """The steps that hold one of the times, in pieces, and both ends of the flow: nothing else decides when events come."""
-        held = np.unique(np.searchsorted(self.time, times))
-        held = held[(held > 0) & (held < len(self.time))]
-        kept = np.unique(np.concatenate([[0, len(self.time) - 1], held - 1, held]))
-        time, vectors = [self.time[kept]], [self.vectors[kept]]
-        for i in held.tolist():
+        event_steps = np.unique(np.searchsorted(self.time, times))
+        event_steps = event_steps[(event_steps > 0) & (event_steps < len(self.time))]
+        nodes = np.unique(np.concatenate([[0, len(self.time) - 1], event_steps - 1, event_steps]))
+        time, vectors = [self.time[nodes]], [self.vectors[nodes]]
+        for i in event_steps.tolist():
             h, ends = float(self.time[i] - self.time[i - 1]), (self.vectors[i - 1], self.vectors[i])
             slopes = self.velocity(i - 1), self.velocity(i)
             time.append(self.time[i - 1] + h * PIECES)
@@ -99,27 +99,29 @@ def flow_prediction(law: Any, start: Params, until: float, flow: GradientFlow, e
         walked = [(0.0, vector), *steps(flat, vector, (0.0, until), (flow.rtol * wider, flow.atol * wider))]
         time, vectors = zip(*walked, strict=True)
         coarse = FlowSteps(law, flat, layout, np.array(time), np.array(vectors))
-        fine = coarse.refined([when for when in events.times(coarse).values() if when is not None])
+        fine = coarse.refined([t for t in events.times(coarse).values() if t is not None])
         return fine, events.times(fine)
 
     (exact, times), (_, loose) = followed(1.0), followed(LOOSER)
-    predicted = {name: _event(name, when, loose[name], until) for name, when in times.items()}
+    predicted = {name: _event(name, t, loose[name], until) for name, t in times.items()}
     comes = sorted((name for name, event in predicted.items() if event.t is not None), key=lambda name: times[name] or 0.0)
     ends = [0.0, *(times[name] or 0.0 for name in comes), until]
     legs = []
     for k, stop in enumerate(ends[1:]):
         label, opens = events.leg(law, comes[:k], comes[k] if k < len(comes) else None)
-        left = stop if k < len(comes) else None
-        legs.append(Leg(label, ends[k], left, exact.loss_at(stop), opens, None, lambda: (None, ())))
+        t_out = stop if k < len(comes) else None
+        legs.append(Leg(label, ends[k], t_out, exact.loss_at(stop), opens, None, lambda: (None, ())))
     return SaddlePath(tuple(legs), predicted, tuple(unsure(predicted)), 0.0, np.zeros(0), {}, by="flow")
 
 
 def _event(name: str, exact: float | None, loose: float | None, until: float) -> Predicted:
     """An event from its times in both flows; one that does not come counts as one at the end."""
-    first, second = (until if when is None else when for when in (exact, loose))
+    first, second = (until if t is None else t for t in (exact, loose))
     if abs(first - second) > LIMITS.agree * first:  # not the same motion: rounding decides the event
-        here, there = ("does not come" if when is None else f"comes at t={plain_time(when)}" for when in (exact, loose))
-        raise NotFollowed(f"float64 does not follow the flow to t={until:g}: {name} {here}, and {there} at {LOOSER:g} times rtol")
+        exactly, loosely = ("does not come" if t is None else f"comes at t={plain_time(t)}" for t in (exact, loose))
+        raise NotFollowed(
+            f"float64 does not follow the flow to t={until:g}: {name} {exactly}, and {loosely} at {LOOSER:g} times rtol"
+        )
     if exact is None:
         return Predicted(None, reason=f"the flow ends at t={plain_time(until)}", beyond=until)
     if exact == 0:

@@ -89,12 +89,12 @@ class Follower:
             return np.hstack([self.length * slopes, self.span * change[:, None]])
         raise InputError(f"the value {value:g} has no neighbours that are allowed")
 
-    def tangent(self, at: Spot, before: np.ndarray) -> np.ndarray:
+    def tangent(self, base: Spot, before: np.ndarray) -> np.ndarray:
         """The direction along which the value changes with the least motion while the rows stay zero, turned like the one before.
 
         Directions at a constant value belong to families of equal loss. At a fold all are; there the one before is projected.
         """
-        _, values, right = np.linalg.svd(self.matrix(at.vector, at.value, at.slopes))
+        _, values, right = np.linalg.svd(self.matrix(base.vector, base.value, base.slopes))
         free = right[np.sum(values > LIMITS.free * values[0]) :]
         along = free.T @ free[:, -1]
         self.family = self.family or len(free) > 1
@@ -115,21 +115,22 @@ class Follower:
             vector = vector - np.linalg.lstsq(slopes, rows, rcond=LIMITS.free)[0]
         return None
 
-    def stepped(self, at: Spot, step: float) -> Spot | None:
+    def stepped(self, base: Spot, step: float) -> Spot | None:
         """The point a step further: a guess along the tangent, corrected across it; None where no zero is found."""
-        vector, value = at.vector + step * self.length * at.tangent[:-1], at.value + step * self.span * at.tangent[-1]
+        vector = base.vector + step * self.length * base.tangent[:-1]
+        value = base.value + step * self.span * base.tangent[-1]
         sizes = []
         try:
             for _ in range(LIMITS.corrections):
                 rows, slopes = self.zeros.rows(vector, value), self.zeros.slopes(vector, value)
                 sizes.append(float(np.abs(rows).max()))
                 if sizes[-1] <= LIMITS.critical:
-                    spot = Spot(vector, float(value), at.tangent, slopes)
-                    return replace(spot, tangent=self.tangent(spot, at.tangent))
+                    spot = Spot(vector, float(value), base.tangent, slopes)
+                    return replace(spot, tangent=self.tangent(spot, base.tangent))
                 if not np.isfinite(sizes[-1]) or (len(sizes) > 2 and sizes[-1] > sizes[-3]):
                     return None
-                whole = np.vstack([self.matrix(vector, value, slopes), at.tangent])
-                change = -np.linalg.lstsq(whole, np.append(rows, 0.0), rcond=LIMITS.free)[0]
+                system = np.vstack([self.matrix(vector, value, slopes), base.tangent])
+                change = -np.linalg.lstsq(system, np.append(rows, 0.0), rcond=LIMITS.free)[0]
                 vector, value = vector + self.length * change[:-1], value + self.span * change[-1]
         except (InputError, np.linalg.LinAlgError):
             return None
@@ -137,52 +138,52 @@ class Follower:
 
     def side(self, sign: float) -> tuple[list[Spot], str]:
         """Points to one side of the first, which is among them, and why there are no more."""
-        at = replace(self.first, tangent=sign * self.first.tangent)
-        spots, step = [at], LIMITS.first
+        base = replace(self.first, tangent=sign * self.first.tangent)
+        spots, step = [base], LIMITS.first
         while len(spots) < LIMITS.branch:
-            following = self.stepped(at, step)
-            if following is None or following.tangent @ at.tangent < LIMITS.turn:
+            following = self.stepped(base, step)
+            if following is None or following.tangent @ base.tangent < LIMITS.turn:
                 step /= 2
                 if step < LIMITS.shortest:
                     # The points up to the first of the last ones, among which the value does not change.
                     moving = [abs(spot.value - spots[-1].value) > LIMITS.flat * self.span for spot in spots]
                     last = max((i for i, moves in enumerate(moving) if moves), default=-1)
-                    return spots[: 2 + last], f"it could not be followed beyond {at.value:.4g}"
+                    return spots[: 2 + last], f"it could not be followed beyond {base.value:.4g}"
                 continue
             if not self.low <= following.value <= self.high:
                 # The last point, and the one at the edge of the range before the next.
                 edge = self.low if following.value < self.low else self.high
-                share = abs((edge - at.value) / (following.value - at.value))
-                last = self.at_value(at.vector + share * (following.vector - at.vector), edge, at.tangent)
-                return [*spots[:-1], *([at] if last is None or share == 0 else [replace(at, step=share * step), last])], ""
-            spots[-1] = replace(at, step=step)
+                share = abs((edge - base.value) / (following.value - base.value))
+                last = self.at_value(base.vector + share * (following.vector - base.vector), edge, base.tangent)
+                return [*spots[:-1], *([base] if last is None or share == 0 else [replace(base, step=share * step), last])], ""
+            spots[-1] = replace(base, step=step)
             spots.append(following)
-            moved = (following.vector - self.first.vector) / self.length
-            apart = float(norm(np.append(moved, (following.value - self.first.value) / self.span)))
-            if len(spots) > LIMITS.window and apart < step:
+            displacement = (following.vector - self.first.vector) / self.length
+            distance = float(norm(np.append(displacement, (following.value - self.first.value) / self.span)))
+            if len(spots) > LIMITS.window and distance < step:
                 return spots, CLOSED
             if norm(following.vector) > LIMITS.far * self.length:
                 return spots, f"it runs off to infinity near {following.value:.4g}"
-            at, step = following, min(1.5 * step, LIMITS.longest)
-        return spots, f"it was given up after {LIMITS.branch} points, at {at.value:.4g}"
+            base, step = following, min(1.5 * step, LIMITS.longest)
+        return spots, f"it was given up after {LIMITS.branch} points, at {base.value:.4g}"
 
-    def located(self, at: Spot, following: Spot, sign: Callable[[Spot], float]) -> Spot:
+    def located(self, base: Spot, following: Spot, sign: Callable[[Spot], float]) -> Spot:
         """Where a function of a point changes its sign between two neighbours: regula falsi along the step (Illinois)."""
-        left, right, f, g = 0.0, at.step, sign(at), sign(following)
+        low, high, f, g = 0.0, base.step, sign(base), sign(following)
         best = following
         if f * g >= 0:  # one of them is zero to rounding
-            return at if abs(f) < abs(g) else following
+            return base if abs(f) < abs(g) else following
         for _ in range(LIMITS.located):
-            middle = (left * g - right * f) / (g - f)
-            trial = self.stepped(at, middle)
+            middle = (low * g - high * f) / (g - f)
+            trial = self.stepped(base, middle)
             if trial is None:
                 break
             best, h = trial, sign(trial)
-            if abs(right - left) < LIMITS.coupling * at.step or h == 0:
+            if abs(high - low) < LIMITS.coupling * base.step or h == 0:
                 break
             if h * g < 0:
-                left, f = right, g
+                low, f = high, g
             else:
                 f /= 2
-            right, g = middle, h
+            high, g = middle, h
         return best

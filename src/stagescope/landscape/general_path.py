@@ -17,7 +17,7 @@ from numpy.linalg import norm
 from stagescope.errors import InputError
 from stagescope.fields.field import Field, Objective, as_field
 from stagescope.landscape.derivatives import DENSE, Derivatives
-from stagescope.landscape.general_walk import Eigen, Law, Moved, Settled, Tangents, stayed, walk
+from stagescope.landscape.general_walk import Eigen, Law, Moved, Settled, Tangents, stay_until_escape, walk
 from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.linearise import threshold
 from stagescope.landscape.saddle_path import Leg, Place, SaddlePath, of_two_sizes, unsure
@@ -62,8 +62,8 @@ def _checked(what: Objective | Field, start: Params) -> Derivatives:
 
 
 def _no_point(speed: float) -> str:
-    why = f"the origin is no critical point, |F| = {speed:.2g} there: a start near it moves at once"
-    return f"{why} and has no waiting time to predict"
+    reason = f"the origin is no critical point, |F| = {speed:.2g} there: a start near it moves at once"
+    return f"{reason} and has no waiting time to predict"
 
 
 def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
@@ -86,16 +86,16 @@ def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
         return root
     if speed > LIMITS.critical:
         raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it instead")
-    much = float(norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / norm(y))
-    raise InputError(f"the start is {much:.3g} times as large as the linear law at the origin reaches; take a smaller start")
+    ratio = float(norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / norm(y))
+    raise InputError(f"the start is {ratio:.3g} times as large as the linear law at the origin reaches; take a smaller start")
 
 
 def _missed(law: Law, point: np.ndarray, y: np.ndarray) -> float:
     """The share of F at y that the linear law at a critical point misses."""
     linear = law.jacobian(point) @ (y - point)
     size = float(norm(linear))
-    left = float(norm(law.velocity(y) - linear))
-    return left / size if size > 0 else (0.0 if left == 0 else np.inf)
+    error = float(norm(law.velocity(y) - linear))
+    return error / size if size > 0 else (0.0 if error == 0 else np.inf)
 
 
 def reach(law: Law, point: np.ndarray, eigen: Eigen, unit: np.ndarray) -> float:
@@ -103,8 +103,8 @@ def reach(law: Law, point: np.ndarray, eigen: Eigen, unit: np.ndarray) -> float:
     linear = eigen.vectors @ (eigen.rates * (eigen.vectors.T @ unit))
     speed, size = float(norm(linear)), 100.0
     while size > 1e-12:
-        moved = law.velocity(point + size * unit)
-        if norm(moved - size * linear) <= LIMITS.linear * size * speed:
+        velocity = law.velocity(point + size * unit)
+        if norm(velocity - size * linear) <= LIMITS.linear * size * speed:
             break
         size /= np.sqrt(2)
     return size
@@ -122,34 +122,31 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     """The geometric mean of what grows of the start and of the size to which the linear law holds, within limits."""
     eigen = Eigen.of(law.jacobian(point))
     _refuse_degenerate(eigen)
-    stay, _ = stayed(law, point, 0.0, begin, 0.0, np.inf)
-    if stay.opened is None:
+    stay, _ = stay_until_escape(law, point, 0.0, begin, 0.0, np.inf)
+    if stay.direction is None:
         return LIMITS.agree
-    limit = reach(law, point, eigen, stay.opened)
-    falling, size = (
-        float(np.exp(begin.within(eigen.vectors[:, places]).top))
-        for places in (eigen.rates < -stay.zero, eigen.rates > stay.zero)
-    )
+    limit = reach(law, point, eigen, stay.direction)
+    decays, grows = eigen.rates < -stay.zero, eigen.rates > stay.zero
+    falling, size = (float(np.exp(begin.within(eigen.vectors[:, places]).top)) for places in (decays, grows))
     if falling > limit:
         raise InputError(
             f"the start moves at once: what decays of it has size {falling:.3g}, {falling / limit:.3g} times as far as the "
             "linear law reaches along what opens; start nearer to the critical point"
         )
     # what decays of the start drives what grows, at second order; it must be small beside what grows of the start itself
-    decays, grows = eigen.rates < -threshold(eigen.largest), eigen.rates > threshold(eigen.largest)
-    rest = begin.within(eigen.vectors[:, decays]).total
-    if rest.any() and size:
-        driven = np.abs(eigen.vectors[:, grows].T @ law.second(point, rest) / 2 / eigen.rates[grows]).max(initial=0.0)
+    decaying = begin.within(eigen.vectors[:, decays]).total
+    if decaying.any() and size:
+        driven = np.abs(eigen.vectors[:, grows].T @ law.second(point, decaying) / 2 / eigen.rates[grows]).max(initial=0.0)
         if driven > LIMITS.agree * size:
             raise InputError(
-                f"what decays of the start, of size {norm(rest):.2g}, drives what grows by {driven / size:.2g} of its size, "
+                f"what decays of the start, of size {norm(decaying):.2g}, drives what grows by {driven / size:.2g} of its size, "
                 "and the linear law leaves that out; take a start with less of it"
             )
-    least, most = LIMITS.agree * limit, LIMITS.largest_eta * limit
-    if 2 * LIMITS.room * size > most:
-        much = f"{2 * LIMITS.room * size / most:.3g} times the largest that is small beside what opens"
-        raise InputError(f"what grows of the start has size {size:.3g}, {much}; take a smaller start")
-    return float(np.clip(max(np.sqrt(size * limit), 2 * LIMITS.room * size), least, most))
+    lowest, highest = LIMITS.agree * limit, LIMITS.largest_eta * limit
+    if 2 * LIMITS.room * size > highest:
+        excess = f"{2 * LIMITS.room * size / highest:.3g} times the largest that is small beside what opens"
+        raise InputError(f"what grows of the start has size {size:.3g}, {excess}; take a smaller start")
+    return float(np.clip(max(np.sqrt(size * limit), 2 * LIMITS.room * size), lowest, highest))
 
 
 @dataclass(frozen=True)
@@ -170,25 +167,27 @@ class _Path:
 
     def __init__(self, law: Law, walked: list[Settled | Moved]) -> None:
         self.law, self.walked = law, walked
-        moved = [each for each in walked if isinstance(each, Moved)]
+        stretches = [part for part in walked if isinstance(part, Moved)]
         first = walked[0]
         assert isinstance(first, Settled)
-        self.time = np.array([first.t, *(t for each in moved for t in each.time)])
-        self.losses = np.array([first.loss, *(loss for each in moved for loss in each.losses)])
-        self.speeds = np.array([0.0, *(speed for each in moved for speed in each.speeds)])
-        self.tops = np.array([first.tops[0], *(top for each in moved for top in each.tops)])
+        self.time = np.array([first.t, *(t for stretch in stretches for t in stretch.time)])
+        self.losses = np.array([first.loss, *(loss for stretch in stretches for loss in stretch.losses)])
+        self.speeds = np.array([0.0, *(speed for stretch in stretches for speed in stretch.speeds)])
+        self.tops = np.array([first.tops[0], *(top for stretch in stretches for top in stretch.tops)])
 
     @cached_property
     def stops(self) -> list[_Stop]:
         """The places, of neighbours with one loss the first: a path slows down once more where it leaves one."""
-        stops = [stop for each in self.walked for stop in (self._slow(each) if isinstance(each, Moved) else [self._rest(each)])]
-        same = LIMITS.coupling * max(abs(stop.loss) for stop in stops)
-        return stops[:1] + [after for before, after in pairwise(stops) if abs(before.loss - after.loss) > same]
+        stops = [
+            stop for part in self.walked for stop in (self._slow(part) if isinstance(part, Moved) else [self._settled(part)])
+        ]
+        equal = LIMITS.coupling * max(abs(stop.loss) for stop in stops)
+        return stops[:1] + [after for before, after in pairwise(stops) if abs(before.loss - after.loss) > equal]
 
-    def _rest(self, stay: Settled) -> _Stop:
+    def _settled(self, stay: Settled) -> _Stop:
         falls, grows = bool(np.any(stay.law.rates < -stay.zero)), bool(stay.rates)
         kind = "saddle" if falls and grows else "maximum" if grows else "minimum"
-        opens = None if stay.opened is None else self._blocks(stay.opened)
+        opens = None if stay.direction is None else self._blocks(stay.direction)
         return _Stop(stay.t, kind, stay.loss, "settled", opens, stay.rates, stay.rate)
 
     def _slow(self, leg: Moved) -> Iterator[_Stop]:
@@ -206,10 +205,10 @@ class _Path:
         eigen, point = Eigen.of(self.law.jacobian(y)), self.law.refined(y)
         grows = eigen.rates[-1] > threshold(eigen.largest)
         opens, local = (self._blocks(eigen.vectors[:, -1]), float(eigen.rates[-1])) if grows else (None, None)
-        beside = Eigen.of(self.law.jacobian(point))
+        critical_eigen = Eigen.of(self.law.jacobian(point))
         critical = norm(self.law.velocity(point)) <= LIMITS.critical
-        if critical and local is not None and abs(local - beside.rates[-1]) <= LIMITS.agree * local:
-            rates = tuple(float(rate) for rate in beside.rates[::-1] if rate > threshold(beside.largest))
+        if critical and local is not None and abs(local - critical_eigen.rates[-1]) <= LIMITS.agree * local:
+            rates = tuple(float(rate) for rate in critical_eigen.rates[::-1] if rate > threshold(critical_eigen.largest))
             return _Stop(stop, "saddle", self.law.loss(point), "settled", opens, rates, local)
         return _Stop(stop, "slow", leg.losses[frame], "passed", opens, (), local)
 

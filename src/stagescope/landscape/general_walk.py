@@ -40,8 +40,8 @@ class Eigen:
     def clusters(self, above: float) -> list[np.ndarray]:
         """The places of equal rates above a limit, slowest first."""
         places = np.flatnonzero(self.rates > above)
-        cuts = np.flatnonzero(np.diff(self.rates[places]) > LIMITS.same * self.largest) + 1
-        return [each for each in np.split(places, cuts) if each.size]
+        cuts = np.flatnonzero(np.diff(self.rates[places]) > LIMITS.equal * self.largest) + 1
+        return [cluster for cluster in np.split(places, cuts) if cluster.size]
 
 
 @dataclass(frozen=True)
@@ -82,25 +82,27 @@ class Tangents:
         parts[np.abs(parts) < LIMITS.polished] = 0.0
         folds = law.rates * h
         shift = np.max(np.where(parts != 0, folds, -np.inf), axis=1)
-        moved = parts * np.exp(np.minimum(folds - shift[:, None], 0.0))
-        length = norm(moved, axis=1)
-        return Tangents(self.logs + shift + np.log(length), (moved / length[:, None]) @ law.vectors.T)
+        scaled = parts * np.exp(np.minimum(folds - shift[:, None], 0.0))
+        length = norm(scaled, axis=1)
+        return Tangents(self.logs + shift + np.log(length), (scaled / length[:, None]) @ law.vectors.T)
 
     def within(self, basis: np.ndarray) -> "Tangents":
         """The parts in the span of orthonormal columns, as few deviations of falling size with the same sum."""
         parts = self.units @ basis
-        rest = [(log, part) for log, part in zip(self.logs, parts, strict=True) if norm(part) > LIMITS.coupling]
+        terms = [(log, part) for log, part in zip(self.logs, parts, strict=True) if norm(part) > LIMITS.coupling]
         logs, units = [], []
-        while rest:
-            top = max(log + np.log(norm(part)) for log, part in rest)
-            near = [log + np.log(norm(part)) > top - TOGETHER for log, part in rest]
-            total = np.sum([np.exp(log - top) * part for (log, part), is_near in zip(rest, near, strict=True) if is_near], axis=0)
+        while terms:
+            top = max(log + np.log(norm(part)) for log, part in terms)
+            near = [log + np.log(norm(part)) > top - TOGETHER for log, part in terms]
+            total = np.sum(
+                [np.exp(log - top) * part for (log, part), is_near in zip(terms, near, strict=True) if is_near], axis=0
+            )
             length = float(norm(total))
             unit = total / length
             logs.append(top + np.log(length))
             units.append(unit)
-            later = [(log, part - unit * (unit @ part)) for (log, part), is_near in zip(rest, near, strict=True) if not is_near]
-            rest = [(log, part) for log, part in later if norm(part) > LIMITS.coupling]
+            later = [(log, part - unit * (unit @ part)) for (log, part), is_near in zip(terms, near, strict=True) if not is_near]
+            terms = [(log, part) for log, part in later if norm(part) > LIMITS.coupling]
         return Tangents(np.array(logs), np.array(units).reshape(len(units), basis.shape[1]) @ basis.T)
 
 
@@ -134,7 +136,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Settled:
-    """A stay at a critical point. `opened` is the unit vector that reached eta there, growing at `rate`."""
+    """A stay at a critical point. `direction` is the unit vector that reached eta there, growing at `rate`."""
 
     point: np.ndarray
     t: float
@@ -142,7 +144,7 @@ class Settled:
     loss: float
     law: Eigen
     tops: tuple[float, float]
-    opened: np.ndarray | None
+    direction: np.ndarray | None
     rate: float | None
     ending: str = ""
 
@@ -172,9 +174,9 @@ def walk(law: Law, point: np.ndarray, start: Tangents, eta: float, until: float)
     """Stays and stretches, from a critical point and the deviation of the start from it."""
     t, tangents, goal = 0.0, start, float(np.log(eta))
     while True:
-        stay, tangents = stayed(law, point, t, tangents, goal, until)
+        stay, tangents = stay_until_escape(law, point, t, tangents, goal, until)
         yield stay
-        if stay.opened is None:
+        if stay.direction is None:
             return
         leg = Stretch(law, stay, tangents, goal, until)
         yield leg.walked()
@@ -183,33 +185,35 @@ def walk(law: Law, point: np.ndarray, start: Tangents, eta: float, until: float)
         point, t, tangents = leg.arrived, leg.t, leg.tangents
 
 
-def stayed(law: Law, point: np.ndarray, t: float, tangents: Tangents, goal: float, until: float) -> tuple[Settled, Tangents]:
+def stay_until_escape(
+    law: Law, point: np.ndarray, t: float, tangents: Tangents, goal: float, until: float
+) -> tuple[Settled, Tangents]:
     """The stay at a critical point until the first part has grown to eta, and what is left beside it then."""
     eigen, loss = Eigen.of(law.jacobian(point)), law.loss(point)
     zero, top = threshold(eigen.largest), tangents.top
     quiet = eigen.vectors[:, eigen.rates <= zero]
-    rest = tangents.within(quiet)
+    quiet_part = tangents.within(quiet)
     parts = [(float(eigen.rates[place].mean()), tangents.within(eigen.vectors[:, place])) for place in eigen.clusters(zero)]
     parts = [(rate, part) for rate, part in parts if part.logs.size]
     waits = [max(goal - part.top, 0.0) / rate for rate, part in parts]
     if not parts or t + min(waits) > until:
-        said = _still(eigen, parts, until, t)
-        return Settled(point, t, until, loss, eigen, (top, top), None, None, said), tangents
+        ending = _still(eigen, parts, until, t)
+        return Settled(point, t, until, loss, eigen, (top, top), None, None, ending), tangents
     first, wait = int(np.argmin(waits)), min(waits)
     grown = [Tangents(part.logs + rate * wait, part.units) for rate, part in parts]
-    opened, others = grown[first].units[0], rest.carried(eigen, wait)
+    direction, deviations = grown[first].units[0], quiet_part.carried(eigen, wait)
     for place, part in enumerate(grown):
-        others = others.plus(part.without(0) if place == first else part)
+        deviations = deviations.plus(part.without(0) if place == first else part)
     tops = (top, grown[first].top)
-    return Settled(point, t, t + wait, loss, eigen, tops, opened, parts[first][0]), others
+    return Settled(point, t, t + wait, loss, eigen, tops, direction, parts[first][0]), deviations
 
 
 def _still(eigen: Eigen, parts: list, until: float, t: float) -> str:
     fastest = float(eigen.rates.max(initial=0.0))
     if fastest <= threshold(eigen.largest):
         flat = int(np.sum(np.abs(eigen.rates) <= threshold(eigen.largest)))
-        more = f"; along its {flat} flat directions only laws of a higher order can open, which are not predicted" if flat else ""
-        return f"nothing grows at the critical point that is reached{more}"
+        note = f"; along its {flat} flat directions only laws of a higher order can open, which are not predicted" if flat else ""
+        return f"nothing grows at the critical point that is reached{note}"
     if not parts:
         return f"the start has no part along what grows there, at rate {fastest:.3g} at most"
     return f"nothing reaches the size eta between t={plain_time(t)} and t={until:g}"
@@ -220,12 +224,12 @@ class Stretch:
 
     def __init__(self, law: Law, stay: Settled, tangents: Tangents, goal: float, until: float) -> None:
         self.law, self.tangents, self.goal, self.until = law, tangents, goal, until
-        self.left, self.t, self.made = stay.point, stay.stop, Moved()
+        self.origin, self.t, self.moved = stay.point, stay.stop, Moved()
         self.arrived: np.ndarray | None = None
         # What has opened at a critical point, with what it drives at second order: (2 rate - J) w = F''[v, v]/2.
-        assert stay.opened is not None
+        assert stay.direction is not None
         assert stay.rate is not None
-        v = np.exp(stay.tops[1]) * stay.opened
+        v = np.exp(stay.tops[1]) * stay.direction
         forcing, gaps = stay.law.vectors.T @ law.second(stay.point, v) / 2, 2 * stay.rate - stay.law.rates
         driven = np.where(np.abs(gaps) > 0.1 * stay.rate, forcing / np.where(gaps == 0, 1.0, gaps), 0.0)
         self._begin(stay.point + (v + stay.law.vectors @ driven))
@@ -242,24 +246,24 @@ class Stretch:
 
     @property
     def way(self) -> float:
-        return float(norm(self.y - self.left))
+        return float(norm(self.y - self.origin))
 
     def _keep(self) -> None:
         """The path is the base path with what lies beside it: right to first order in this."""
         point = self.y + self.tangents.total
-        self.made.time.append(self.t)
-        self.made.points.append(point)
-        self.made.speeds.append(float(norm(self.law.velocity(point))))
-        self.made.losses.append(self.law.loss(point))
-        self.made.tops.append(self.tangents.top)
+        self.moved.time.append(self.t)
+        self.moved.points.append(point)
+        self.moved.speeds.append(float(norm(self.law.velocity(point))))
+        self.moved.losses.append(self.law.loss(point))
+        self.moved.tops.append(self.tangents.top)
 
     def walked(self) -> Moved:
         try:
-            while self.arrived is None and not self.made.ending:
+            while self.arrived is None and not self.moved.ending:
                 self._flow()
         except (Stopped, NotFinite, np.linalg.LinAlgError) as error:
-            self.made.ending = f"{error}, at t={plain_time(self.t)}"
-        return self.made
+            self.moved.ending = f"{error}, at t={plain_time(self.t)}"
+        return self.moved
 
     def _flow(self) -> None:
         """The flow until something joins the base path, or it arrives or ends."""
@@ -272,17 +276,17 @@ class Stretch:
                 return
             # Whether noise of the base path has grown, as some deviation has, to where it is seen, and that one is smaller.
             hidden = self.began < np.log(LIMITS.polished)
-            if not norm(y) * LIMITS.same < max(1.0, float(norm(self.left))):
-                self.made.ending = f"the path runs off: at t={plain_time(self.t)} its length is {norm(y):.2g}"
-            elif len(self.made.time) > LIMITS.calls:
-                self.made.ending = f"given up after {LIMITS.calls} steps of the solver, at t={plain_time(self.t)}"
+            if not norm(y) * LIMITS.equal < max(1.0, float(norm(self.origin))):
+                self.moved.ending = f"the path runs off: at t={plain_time(self.t)} its length is {norm(y):.2g}"
+            elif len(self.moved.time) > LIMITS.calls:
+                self.moved.ending = f"given up after {LIMITS.calls} steps of the solver, at t={plain_time(self.t)}"
             elif np.any(hidden & (self.tangents.logs - self.began > np.log(LIMITS.place / LIMITS.polished))):
-                self.made.ending = (
+                self.moved.ending = (
                     f"from t={plain_time(self.t)} on, rounding on the path is larger than what the start leaves beside it"
                 )
-            if self.made.ending:
+            if self.moved.ending:
                 return
-        self.made.ending = f"no critical point is reached by t={self.until:g}"
+        self.moved.ending = f"no critical point is reached by t={self.until:g}"
 
     def _advance(self, t: float, y: np.ndarray) -> bool:
         """Carry what lies beside the base path over one step; true where a part of it has joined on the way."""
@@ -303,9 +307,9 @@ class Stretch:
                 # The largest deviation becomes a part of the base path.
                 y = between((k + share) / parts, h, ends, velocities)
                 place, self.t = int(np.argmax(self.tangents.logs)), self.t + ((k + share) / parts * h)
-                joined = float(np.exp(self.tangents.logs[place])) * self.tangents.units[place]
+                deviation = float(np.exp(self.tangents.logs[place])) * self.tangents.units[place]
                 self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
-                self._begin(y + joined)
+                self._begin(y + deviation)
                 return True
         self.t, self.y, self.velocity, self.jacobian = t, y, velocity, jacobian
         self._keep()
@@ -318,7 +322,7 @@ class Stretch:
             return None
         self.lowest = self.speed
         point = self.law.refined(self.y)
-        away, peak = self.y - point, max(self.made.speeds)
+        away, peak = self.y - point, max(self.moved.speeds)
         if norm(self.law.velocity(point)) > LIMITS.coupling * peak or norm(away) > LIMITS.size * self.way:
             return None
         jacobian = self.law.jacobian(point)
@@ -326,7 +330,7 @@ class Stretch:
             return None
         eigen = Eigen.of(jacobian)
         unstable = eigen.vectors[:, eigen.rates > threshold(eigen.largest)]
-        return (point, eigen) if norm(unstable.T @ away) <= LIMITS.same * self.way else None
+        return (point, eigen) if norm(unstable.T @ away) <= LIMITS.equal * self.way else None
 
     def _relax(self, point: np.ndarray, eigen: Eigen) -> None:
         """The last of the way by the linear law at the critical point, without what rounding has put along its way out."""
@@ -338,7 +342,7 @@ class Stretch:
             heavy = np.abs(along) > 0.1 * norm(along)
             h = 0.5 / float(-rates[heavy].max())
             if self.t + h > self.until:
-                self.made.ending = f"the next critical point is not reached by t={self.until:g}"
+                self.moved.ending = f"the next critical point is not reached by t={self.until:g}"
                 return
             along = along * np.exp(rates * h)
             if self._advance(self.t + h, point + basis @ along):

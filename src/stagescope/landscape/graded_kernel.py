@@ -68,25 +68,25 @@ def _swept(logs, left, right):
     A pattern only takes up what lies along it in smaller ones, so what is small keeps its own relative accuracy.
     """
     count, width = right.shape
-    most = min(count, width)
-    basis, sizes, made = np.zeros((most, width)), np.zeros(most), np.zeros((most, left.shape[1]))
-    found, factors = 0, np.zeros(most)
+    full_rank = min(count, width)
+    basis, sizes, combined = np.zeros((full_rank, width)), np.zeros(full_rank), np.zeros((full_rank, left.shape[1]))
+    rank, factors = 0, np.zeros(full_rank)
     for i in range(count):
-        for j in range(most):
+        for j in range(full_rank):
             factors[j] = 0.0
         for _ in range(2):
-            for j in range(found):
+            for j in range(rank):
                 share = _dot(right, i, basis, j)
                 factors[j] += share
                 _add(right, i, -share, basis, j)
-        rest = np.sqrt(_dot(right, i, right, i))
-        if rest > DEPENDENT and found < most:
-            _add(basis, found, 1.0 / rest, right, i)
-            sizes[found], factors[found] = logs[i], rest
-            found += 1
-        for j in range(found):
-            _add(made, j, np.exp(logs[i] - sizes[j]) * factors[j], left, i)
-    return sizes[:found].copy(), made[:found].copy(), basis[:found].copy()
+        residual = np.sqrt(_dot(right, i, right, i))
+        if residual > DEPENDENT and rank < full_rank:
+            _add(basis, rank, 1.0 / residual, right, i)
+            sizes[rank], factors[rank] = logs[i], residual
+            rank += 1
+        for j in range(rank):
+            _add(combined, j, np.exp(logs[i] - sizes[j]) * factors[j], left, i)
+    return sizes[:rank].copy(), combined[:rank].copy(), basis[:rank].copy()
 
 
 @njit(cache=True)
@@ -107,10 +107,10 @@ def _applied(b, left, out, factor):
     for n in range(d):
         row = b[n]
         for i in range(len(left)):
-            seen, moved, entry, total = left[i, d:], out[i, d:], factor * left[i, n], 0.0
+            second, out_second, entry, total = left[i, d:], out[i, d:], factor * left[i, n], 0.0
             for k in range(width):
-                total += row[k] * seen[k]
-                moved[k] += entry * row[k]
+                total += row[k] * second[k]
+                out_second[k] += entry * row[k]
             out[i, n] += factor * total
 
 
@@ -118,15 +118,15 @@ def _applied(b, left, out, factor):
 def grown(logs, left, right, b, h, pieces):
     """exp(h N) times the sum, graded again after each of several pieces: the series of exp, until its terms are rounding."""
     for _ in range(pieces):
-        moved, term, other = left.copy(), left.copy(), np.empty_like(left)
+        total, term, spare = left.copy(), left.copy(), np.empty_like(left)
         for order in range(1, 60):
-            _applied(b, term, other, h / (pieces * order))
-            term, other = other, term
+            _applied(b, term, spare, h / (pieces * order))
+            term, spare = spare, term
             largest = 0.0
             for i in range(len(logs)):
-                _add(moved, i, 1.0, term, i)
+                _add(total, i, 1.0, term, i)
                 largest = max(largest, _dot(term, i, term, i))
             if largest < 1e-34:
                 break
-        logs, left, right = regraded(logs, moved, right)
+        logs, left, right = regraded(logs, total, right)
     return logs, left, right

@@ -9,7 +9,7 @@ from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field, Objective, as_field
 from stagescope.landscape.critical import CRITICAL, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.escape import NEAR, NO_CLOCK, Visit, leaving
+from stagescope.landscape.escape import NEAR, NO_CLOCK, Visit, escape_law
 from stagescope.landscape.limits import LIMITS
 from stagescope.markup import block, number, table, title
 from stagescope.progress import progress_for
@@ -65,8 +65,8 @@ class Rung:
         """The law where it is not linear, in short: `order 2, c = 0.092`."""
         if self.law in (None, "linear"):
             return ""
-        known = self.coefficient is not None and self.law == f"order {self.order}"
-        return f"{self.law}, c = {self.coefficient:.3g}" if known else str(self.law)
+        has_coefficient = self.coefficient is not None and self.law == f"order {self.order}"
+        return f"{self.law}, c = {self.coefficient:.3g}" if has_coefficient else str(self.law)
 
     @property
     def found(self) -> bool:
@@ -87,14 +87,14 @@ class Rung:
 
     def __str__(self) -> str:
         law = "a drift" if self.law == "drift" else f"a law of {self.law_words}"
-        how = f" at {self.rates[0]:.4g}" if self.rates else f" by {law}" if self.law_words else ""
-        rate = f"{self.opening} opens{how}" if self.opening else self.law_words or "nothing opens"
-        seen = "" if self.measured_rate is None else f" (measured {self.measured_rate:.4g})"
+        by_law = f" at {self.rates[0]:.4g}" if self.rates else f" by {law}" if self.law_words else ""
+        rate = f"{self.opening} opens{by_law}" if self.opening else self.law_words or "nothing opens"
+        measured = "" if self.measured_rate is None else f" (measured {self.measured_rate:.4g})"
         note = f"; {self.note}" if self.note else ""
         away = f"{self.distance:.2g}" if self.found else "-"
         rough = self.remainder is not None and self.law is not None and self.remainder > LIMITS.precise
         share = f"; remainder {self.remainder:.2g}" if rough else ""
-        return f"{self.label:<8} t {self.t:<8.4g} distance {away:<7} {rate}{seen}{share}{note}"
+        return f"{self.label:<8} t {self.t:<8.4g} distance {away:<7} {rate}{measured}{share}{note}"
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,11 @@ def search_cost(run: Run, what: Objective | Field) -> tuple[float, str]:
 
 
 def _rung(visit: Visit, number: int) -> Rung:
-    point, when = visit.point, float(visit.run.time[visit.frame])
-    rung = Rung(f"{number}", when, point.residual, point.distance, point.loss, opening=None, rates=())
-    rung = replace(rung, **leaving(visit))
+    point, t = visit.point, float(visit.run.time[visit.frame])
+    rung = Rung(f"{number}", t, point.residual, point.distance, point.loss, opening=None, rates=())
+    rung = replace(rung, **escape_law(visit))
     if not rung.near:
         return rung
     # Degenerate where no rate grows and yet the run leaves, or where the tip of its zeros has an order.
-    left = point.kind in ("minimum", "sink") and visit.escapes
-    return replace(rung, label=f"{number} {'degenerate' if left or rung.coefficient is not None else point.kind}")
+    leaves_minimum = point.kind in ("minimum", "sink") and visit.escapes
+    return replace(rung, label=f"{number} {'degenerate' if leaves_minimum or rung.coefficient is not None else point.kind}")

@@ -19,7 +19,7 @@ class Limits:
     coupling: float = 1e-9  # a smaller share is what many steps with such noise add up to: in its place stands a zero
     free: float = 1e-8  # directions are free, and rates have no sign, below this share of the largest: about the root of rounding
     flat: float = 1e-7  # rates along the orbit of a symmetry are zero up to this share of the largest; |F| of a search there
-    same: float = 1e-6  # rates that differ by less than this share of the largest are one; products alone find them to as much
+    equal: float = 1e-6  # rates that differ by less than this share of the largest are one; products alone find them to as much
     place: float = 1e-4  # places nearer than this share of a way or span are one
     small: float = 1e-3  # a share that is none: of F by its other parity at a tip, of a rate beside those that bracket its zero
     agree: float = 0.01  # two computations of one number agree to one percent

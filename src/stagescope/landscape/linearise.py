@@ -34,11 +34,11 @@ class Rise:
 
 def last_rise(time: np.ndarray, amplitude: np.ndarray, low: float, high: float) -> Rise | None:
     """The last rise from `low` until the amplitude first reaches `high`; None if there is none, or too few frames show it."""
-    reached = np.flatnonzero(amplitude >= high)
-    below = np.flatnonzero(amplitude[: reached[0]] <= low) if reached.size else reached
-    if not below.size or reached[0] - below[-1] + 1 < FEWEST or high < np.e * low:
+    above = np.flatnonzero(amplitude >= high)
+    below = np.flatnonzero(amplitude[: above[0]] <= low) if above.size else above
+    if not below.size or above[0] - below[-1] + 1 < FEWEST or high < np.e * low:
         return None
-    first, last = int(below[-1]), int(reached[0])
+    first, last = int(below[-1]), int(above[0])
     logs = np.log(np.maximum(amplitude[first : last + 1], np.finfo(float).tiny))
     clock = time[first : last + 1]
     start = float(np.interp(np.log(low), logs[:2], clock[:2]))
@@ -75,8 +75,8 @@ class Motion:
         from scipy.linalg import expm
 
         fastest = float(np.real(np.linalg.eigvals(self.matrix)).max())
-        moved = expm((self.matrix - fastest * np.eye(len(self.matrix))) * t) @ self.amplitudes
-        return fastest * t, self.basis @ moved
+        amplitudes = expm((self.matrix - fastest * np.eye(len(self.matrix))) * t) @ self.amplitudes
+        return fastest * t, self.basis @ amplitudes
 
     def log_size(self, t: float) -> float:
         """log |deviation| at t."""
@@ -101,10 +101,10 @@ class Growth:
     def motion(self, deviation: np.ndarray) -> Motion:
         """Only what is excited: a mode of amplitude zero that nothing drives sets no scale."""
         amplitudes = self.read @ deviation
-        reached, before = amplitudes != 0, np.zeros(len(amplitudes), dtype=bool)
-        while np.any(reached != before):
-            before, reached = reached, reached | np.any(self.matrix[:, reached] != 0, axis=1)
-        return Motion(self.basis[:, reached], self.matrix[np.ix_(reached, reached)], amplitudes[reached])
+        excited, before = amplitudes != 0, np.zeros(len(amplitudes), dtype=bool)
+        while np.any(excited != before):
+            before, excited = excited, excited | np.any(self.matrix[:, excited] != 0, axis=1)
+        return Motion(self.basis[:, excited], self.matrix[np.ix_(excited, excited)], amplitudes[excited])
 
 
 def threshold(largest: float) -> float:
@@ -132,14 +132,13 @@ def general_growth(matrix: np.ndarray, above: float | None = None) -> Growth:
 
     if above is None:
         above = threshold(float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0)))
-    made: Any = schur(matrix, output="real", sort=lambda real, imaginary: real > above)
-    upper, frame, count = made
-    first, rest = frame[:, :count], frame[:, count:]
-    coupling = (
-        solve_sylvester(upper[:count, :count], -upper[count:, count:], -upper[:count, count:]) if 0 < count < len(matrix) else 0
-    )
-    read = first.T - (coupling @ rest.T if 0 < count < len(matrix) else 0)
-    return Growth(first, upper[:count, :count], read)
+    schur_form: Any = schur(matrix, output="real", sort=lambda real, imaginary: real > above)
+    upper, frame, count = schur_form
+    first, remaining = frame[:, :count], frame[:, count:]
+    matrix, read = upper[:count, :count], first.T
+    if 0 < count < len(upper):
+        read = read - solve_sylvester(matrix, -upper[count:, count:], -upper[:count, count:]) @ remaining.T
+    return Growth(first, matrix, read)
 
 
 def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetric: bool) -> Motion:
@@ -148,12 +147,12 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
     The space spanned by J^k deviation holds one direction for every rate the deviation contains, however often it is repeated.
     """
     size, length = len(deviation), float(norm(deviation))
-    most = min(LIMITS.steps, size)
-    frame, small = np.zeros((size, most + 1)), np.zeros((most + 1, most))
+    limit = min(LIMITS.steps, size)
+    frame, small = np.zeros((size, limit + 1)), np.zeros((limit + 1, limit))
     if length == 0:
         return Motion(np.zeros((size, 0)), np.zeros((0, 0)), np.zeros(0))
     frame[:, 0], before = deviation / length, None
-    for k in range(most):
+    for k in range(limit):
         new = times(frame[:, k])
         for _ in range(2):
             along = frame[:, : k + 1].T @ new
@@ -167,11 +166,11 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
             growth = growing_modes(*np.linalg.eigh((inner + inner.T) / 2), above) if symmetric else general_growth(inner, above)
             motion = Motion(frame[:, : k + 1] @ growth.basis, growth.matrix, length * growth.read[:, 0])
             now = motion.at(0.0)
-            if closed or (before is not None and norm(now - before) <= LIMITS.same * norm(now)):
+            if closed or (before is not None and norm(now - before) <= LIMITS.equal * norm(now)):
                 return motion
             before = now
         frame[:, k + 1] = new / small[k + 1, k]
-    raise StagescopeError(f"the growing part of a deviation among {size} parameters did not converge in {most} steps")
+    raise StagescopeError(f"the growing part of a deviation among {size} parameters did not converge in {limit} steps")
 
 
 MOST_RATES = 8
@@ -211,7 +210,7 @@ class Linearisation:
         return self.near.roots is not None and bool(np.all(self.near.roots > 0))
 
     @property
-    def _whole(self) -> bool:
+    def _dense_growth(self) -> bool:
         """Whether growth and second order are computed from the whole Jacobian, not by products with it."""
         return self.dense and not (self._symmetric and len(self.point) > LIMITS.steps)
 
@@ -232,7 +231,7 @@ class Linearisation:
         """The growing part of a deviation."""
         if not np.all(np.isfinite(deviation)):
             raise StagescopeError("the deviation from the critical point is not finite")
-        if self._whole:
+        if self._dense_growth:
             return self._growth.motion(deviation)
         if not self._symmetric:
             return krylov_growth(lambda x: self.near.jvp(self.point, x), deviation, self._threshold, symmetric=False)
@@ -257,8 +256,8 @@ class Linearisation:
             return self.near.layout.unpack(self.point + expm(self.jacobian * t) @ deviation)
         from scipy.sparse.linalg import expm_multiply
 
-        moved = expm_multiply(self.near.operator(self.point, t), deviation, traceA=0.0)  # the trace only shifts, to save work
-        return self.near.layout.unpack(self.point + moved)
+        end = expm_multiply(self.near.operator(self.point, t), deviation, traceA=0.0)  # the trace only shifts, to save work
+        return self.near.layout.unpack(self.point + end)
 
     def deviation(self, params: Params) -> np.ndarray:
         return self.near.layout.pack(params) - self.point
@@ -298,8 +297,8 @@ class Linearisation:
         frame, small, a = _distinct(motion)
         count, one = len(a), np.eye(len(a))
         pairs = [[self.near.second(self.point, frame[:, i], frame[:, j]) / 2 for j in range(count)] for i in range(count)]
-        made: Any = schur(np.kron(small, one) + np.kron(one, small), output="complex")
-        upper, turn = made
+        schur_form: Any = schur(np.kron(small, one) + np.kron(one, small), output="complex")
+        upper, turn = schur_form
         forcing = np.stack([column for row in pairs for column in row], axis=1) @ turn
         solved = np.zeros_like(forcing)
         for k in range(count**2):  # from left to right: the sum of rates is triangular
@@ -311,22 +310,22 @@ class Linearisation:
         length = float(norm(forcing))
         if length == 0:
             return np.zeros_like(forcing)
-        if self._whole:
+        if self._dense_growth:
             system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(forcing)) - self.jacobian
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
             solution = np.linalg.lstsq(system, parts, rcond=LIMITS.critical)[0] @ [1, 1j]
-            left = float(norm(system @ solution - forcing))
+            error = float(norm(system @ solution - forcing))
         else:
             from scipy.sparse.linalg import lsmr
 
-            if abs(np.imag(rate)) > LIMITS.same * abs(rate):
+            if abs(np.imag(rate)) > LIMITS.equal * abs(rate):
                 raise StagescopeError(
                     f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters"
                 )
             operator, right = self.near.operator(self.point, -1.0, float(np.real(rate))), np.real(forcing)
             solution = lsmr(operator, right, atol=LIMITS.polished, btol=LIMITS.polished, maxiter=2000)[0]
-            left = float(norm(operator @ solution - right))
-        if left > LIMITS.same * length:  # not solved: a resonance
+            error = float(norm(operator @ solution - right))
+        if error > LIMITS.equal * length:  # not solved: a resonance
             raise StagescopeError(
                 f"resonance: the driven rate {np.real(rate):.4g} is itself a rate of this point and is excited, so the second "
                 f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"
@@ -340,17 +339,17 @@ def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     frame = [a / norm(a)]
     size = float(np.abs(np.linalg.eigvals(small)).max())
     while len(frame) < len(a):
-        held = np.array(frame)
+        basis = np.array(frame)
         new = small @ frame[-1]
         for _ in range(2):
-            new = new - held.T @ (held @ new)
-        if norm(new) <= LIMITS.same * size:
+            new = new - basis.T @ (basis @ new)
+        if norm(new) <= LIMITS.equal * size:
             break
         if len(frame) == MOST_RATES:
             raise StagescopeError(f"more than {MOST_RATES} different rates grow at once: the second order is not formed")
         frame.append(new / norm(new))
-    held = np.array(frame)
-    return motion.basis @ held.T, held @ small @ held.T, held @ a
+    basis = np.array(frame)
+    return motion.basis @ basis.T, basis @ small @ basis.T, basis @ a
 
 
 def linearise(what: Objective | Field, params: Params, rates: Mapping[str, float] | None = None) -> Linearisation:

@@ -176,8 +176,8 @@ def of_two_sizes(
     if fine is None and coarse is None:
         return Predicted(None, reason=reason, beyond=end, absent=absent)
     if fine is None or coarse is None:
-        which, when = "eta, not with half of it" if fine is None else "half of eta, not with eta", coarse or fine or 0.0
-        return Predicted(None, reason=f"not decided: it comes at t={plain_time(when)} with {which}", beyond=when)
+        which, time = "eta, not with half of it" if fine is None else "half of eta, not with eta", coarse or fine or 0.0
+        return Predicted(None, reason=f"not decided: it comes at t={plain_time(time)} with {which}", beyond=time)
     gap = coarse - fine
     t = fine - gap / (2**order - 1)
     half = BAR * abs(gap) + error * t
@@ -195,8 +195,8 @@ def in_order(events: Mapping[str, Predicted], of_rows: tuple[str, ...] = ()) -> 
     for name, event in events.items():
         kind = name.rstrip("0123456789")
         if kind not in of_rows and event.t is not None and event.low is not None and event.high is not None:
-            here = (event.t, event.low, event.high)
-            t, low, high = last[kind] = tuple(map(max, here, last.get(kind, here)))  # type: ignore[assignment]
+            interval = (event.t, event.low, event.high)
+            t, low, high = last[kind] = tuple(map(max, interval, last.get(kind, interval)))  # type: ignore[assignment]
             ordered[name] = replace(event, t=t, low=low, high=high)
     return ordered
 

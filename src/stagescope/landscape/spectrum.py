@@ -29,7 +29,7 @@ class Spectrum:
 
     Rates of a loss are real and are its curvatures with the other sign; those of a law that is no gradient may be
     complex. All rates are known where `complete`, else only the fastest growing ones; `largest` is the largest |rate|.
-    Where the iteration did not converge, `rates` holds fewer than were `asked` for, and they need not be the fastest.
+    Where the iteration did not converge, `rates` holds fewer than were `requested`, and they need not be the fastest.
 
     Examples:
         >>> found = ss.spectrum(well, {"x": np.zeros(1)})
@@ -42,12 +42,12 @@ class Spectrum:
     speed: float
     complete: bool
     largest: float
-    asked: int
+    requested: int
 
     @property
     def converged(self) -> bool:
         """Whether these are all rates, or as many as were requested."""
-        return self.complete or len(self.rates) >= self.asked
+        return self.complete or len(self.rates) >= self.requested
 
     @property
     def curvatures(self) -> np.ndarray:
@@ -97,7 +97,7 @@ def spectrum_at(near: Derivatives, vector: np.ndarray, fastest: int) -> Spectrum
         modes = Modes(np.zeros(0), np.zeros((len(vector), 0)), np.inf, complete=False)
     speed = near.field.speed(near.layout.unpack(near.velocity(vector)))
     directions = tuple(near.layout.unpack(modes.vectors[:, i]) for i in range(min(fastest, modes.vectors.shape[1])))
-    return Spectrum(modes.values, directions, speed, modes.complete, modes.largest, asked=fastest)
+    return Spectrum(modes.values, directions, speed, modes.complete, modes.largest, requested=fastest)
 
 
 def eigen(near: Derivatives, vector: np.ndarray, fastest: int) -> Modes:
@@ -134,13 +134,13 @@ def dense_eigen(jacobian: np.ndarray, roots: np.ndarray | None) -> Modes:
 def largest_rate(times: Times, size: int, symmetric: bool) -> float:
     """About the largest |rate|; 0 only where J vanishes."""
     start = _start(size, 0)
-    moved = float(norm(times(start)) / norm(start))
-    if not np.isfinite(moved):
+    gain = float(norm(times(start)) / norm(start))
+    if not np.isfinite(gain):
         raise NotFinite("products with the Jacobian at this point are not finite")
-    if moved == 0:
+    if gain == 0:
         return 0.0
     values, _ = _arpack("eigsh" if symmetric else "eigs", times, size, 1, "LM", LIMITS.agree, seed=0)  # it only sets a scale
-    return max(moved, float(np.abs(values).max(initial=0.0)))
+    return max(gain, float(np.abs(values).max(initial=0.0)))
 
 
 def _lanczos(times: Times, size: int, fastest: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
@@ -151,11 +151,11 @@ def _lanczos(times: Times, size: int, fastest: int, largest: float) -> tuple[np.
     """
     values, vectors = np.zeros(0), np.zeros((size, 0))
     for seed in range(ROUNDS):
-        rates, more = _arpack("eigsh", _below(times, values, vectors, largest), size, fastest, "LA", LIMITS.critical, seed)
+        rates, directions = _arpack("eigsh", _below(times, values, vectors, largest), size, fastest, "LA", LIMITS.critical, seed)
         if not len(rates):
             break
         settled = len(values) >= fastest and rates.max() <= values[fastest - 1] + LIMITS.free * largest
-        values, vectors = np.append(values, rates), np.linalg.qr(np.hstack([vectors, more]))[0]
+        values, vectors = np.append(values, rates), np.linalg.qr(np.hstack([vectors, directions]))[0]
         order = np.argsort(-values)
         values, vectors = values[order], vectors[:, order]
         if settled:
@@ -176,12 +176,12 @@ def _arnoldi(times: Times, size: int, fastest: int, largest: float) -> tuple[np.
         span = span[0][:, span[1] > LIMITS.free * span[1][0]]
 
         def outside(x: np.ndarray) -> np.ndarray:
-            rest = x - span @ (span.T @ x)
-            moved = times(rest)
-            return moved - span @ (span.T @ moved) - 2 * largest * (x - rest)
+            remaining = x - span @ (span.T @ x)
+            image = times(remaining)
+            return image - span @ (span.T @ image) - 2 * largest * (x - remaining)
 
-        more, _ = _arpack("eigs", outside, size, 1, "LR", LIMITS.free, seed=1)
-        if not len(more) or np.real(more[0]) > np.real(values[fastest - 1]) + LIMITS.free * largest:
+        faster, _ = _arpack("eigs", outside, size, 1, "LR", LIMITS.free, seed=1)
+        if not len(faster) or np.real(faster[0]) > np.real(values[fastest - 1]) + LIMITS.free * largest:
             values, vectors = values[: fastest - 1], vectors[:, : fastest - 1]
     return values[:fastest], vectors[:, :fastest]
 
@@ -194,10 +194,10 @@ def _arpack(
 
     make: Any = linalg.LinearOperator  # its stub does not know these arguments
     operator = make((size, size), matvec=lambda x: times(np.ravel(x)), dtype=float)
-    kept = min(size, max(LIMITS.iterations, 4 * count + 1))
+    dimension = min(size, max(LIMITS.iterations, 4 * count + 1))
     try:
         values, vectors = getattr(linalg, kind)(
-            operator, k=count, which=which, v0=_start(size, seed), tol=tolerance, ncv=kept, maxiter=LIMITS.iterations
+            operator, k=count, which=which, v0=_start(size, seed), tol=tolerance, ncv=dimension, maxiter=LIMITS.iterations
         )
     except linalg.ArpackNoConvergence as failure:
         values, vectors = failure.eigenvalues, failure.eigenvectors
@@ -257,9 +257,9 @@ def direction(
         if len(modes.values) < along:
             raise StagescopeError(f"direction {along} of the spectrum did not converge at this frame; choose a lower --along")
         unit = np.where(moving, modes.vectors[:, along - 1], 0.0)
-    if norm(unit) < LIMITS.same:
+    if norm(unit) < LIMITS.equal:
         raise InputError(f"direction {along} has rate 0 and lies in frozen blocks; choose a lower --along")
     first = int(np.argmax(np.abs(unit) >= LIMITS.half * np.abs(unit).max()))
     rate = float(modes.values[along - 1])
-    alike = int(np.sum(np.abs(modes.values - rate) <= LIMITS.free * modes.largest))
-    return unit * (np.sign(unit[first]) / field.speed(layout.unpack(unit))), rate, alike
+    copies = int(np.sum(np.abs(modes.values - rate) <= LIMITS.free * modes.largest))
+    return unit * (np.sign(unit[first]) / field.speed(layout.unpack(unit))), rate, copies

@@ -67,35 +67,35 @@ def calibrate(
         'own:ends'
     """
     count = {"input": draws, "null": draws if nulls is None else nulls}
-    for what, value, least in (("draws", draws, 1), ("nulls", count["null"], 1), ("first", first, 0), ("workers", workers, 1)):
+    for option, value, least in (("draws", draws, 1), ("nulls", count["null"], 1), ("first", first, 0), ("workers", workers, 1)):
         if value < least:
-            raise InputError(f"{what} is {value}; give at least {least}")
+            raise InputError(f"{option} is {value}; give at least {least}")
     if isinstance(claims, str):
         forget(claims)  # this process may have imported them before they were changed
     else:
         claims = own_claims(claims)
     if workers > 1 and claims and not isinstance(claims, str):
         raise InputError('several workers need claims by name: claims="module:NAME"')
-    of_study, own = study_named(study), own_claims(claims)
+    of_study, extra_claims = study_named(study), own_claims(claims)
     paper_claims = (*of_study.claims(), *with_nulls(of_study))
-    refuse_taken((claim for claim in own if claim not in paper_claims), of_study.claims())
-    judged = own or with_nulls(of_study)
-    digest = claims_digest(claims) if own and keep is not None else None
-    drawn = [(inputs.name, role, tags) for inputs, role, tags in families(of_study, judged)]
-    tasks = [(study, role, name, seed) for name, role, _ in drawn for seed in range(first, first + count[role])]
+    refuse_taken((claim for claim in extra_claims if claim not in paper_claims), of_study.claims())
+    judged = extra_claims or with_nulls(of_study)
+    digest = claims_digest(claims) if extra_claims and keep is not None else None
+    draws_of = [(inputs.name, role, tags) for inputs, role, tags in families(of_study, judged)]
+    tasks = [(study, role, name, seed) for name, role, _ in draws_of for seed in range(first, first + count[role])]
     if not tasks:
-        where = (
+        remedy = (
             "work in a checkout of Stagescope, where they are in validation/nulls"
             if _is_built_in(of_study)
             else "give it `inputs`"
         )
-        raise InputError(f"{study} has no inputs to draw and its claims have no nulls; {where}")
+        raise InputError(f"{study} has no inputs to draw and its claims have no nulls; {remedy}")
     rules = {claim.tag: claim.rules for claim in judged}
-    rows = _kept(keep, {(role, name): {tag: rules[tag] for tag in tags} for name, role, tags in drawn}, digest)
-    left = [task for task in tasks if task not in rows]
+    rows = _earlier_draws(keep, {(role, name): {tag: rules[tag] for tag in tags} for name, role, tags in draws_of}, digest)
+    remaining = [task for task in tasks if task not in rows]
     with progress_for(progress) as bar:
-        bar.begin(f"draws of {study}", len(left), "draws")
-        for done, (_, row) in enumerate(results(partial(_draw, claims), left, workers), start=1):
+        bar.begin(f"draws of {study}", len(remaining), "draws")
+        for done, (_, row) in enumerate(results(partial(_draw, claims), remaining, workers), start=1):
             rows[row["study"], row["role"], row["family"], row["seed"]] = row
             if keep is not None:
                 with store_errors(Path(keep)), Path(keep).open("a") as file:
@@ -142,7 +142,7 @@ def _beside_source(study: Study, name: str, default: Any) -> Any:
     return default
 
 
-def _kept(
+def _earlier_draws(
     keep: str | Path | None, rules: Mapping[tuple[str, str], Mapping[str, int]], digest: str | None
 ) -> dict[Task, dict[str, Any]]:
     """Draws of earlier calls of the same claims by the rules in force; one that failed, or whose line was cut, is made again.
@@ -156,8 +156,8 @@ def _kept(
     with store_errors(path):
         text = path.read_text(errors="replace")
     rows = [_row(line) for line in text.splitlines()]
-    whole = rows if text.endswith("\n") else rows[:-1]
-    if (whole and not any(whole)) or (not whole and text):
+    complete_rows = rows if text.endswith("\n") else rows[:-1]
+    if (complete_rows and not any(complete_rows)) or (not complete_rows and text):
         raise InputError(f"{keep} holds something else than draws; choose another --keep, or a file that does not exist")
     if text and not text.endswith("\n"):  # the call was stopped while it wrote
         with store_errors(path), path.open("a") as file:
@@ -165,9 +165,9 @@ def _kept(
     draws = {}
     for row in filter(None, rows):
         verdicts = row.get("verdicts")
-        judged = None if verdicts is None else {tag: each["rules"] for tag, each in verdicts.items()}
-        same = row.get("claims") == digest and judged == rules.get((row["role"], row["family"]))
-        if judged is not None and same:
+        judged = None if verdicts is None else {tag: verdict["rules"] for tag, verdict in verdicts.items()}
+        same_rules = row.get("claims") == digest and judged == rules.get((row["role"], row["family"]))
+        if judged is not None and same_rules:
             draws[row["study"], row["role"], row["family"], row["seed"]] = row
     return draws
 
@@ -188,16 +188,20 @@ def _draw(claims: Claims, task: Task) -> dict[str, Any]:
     """
     name, role, family, seed = task
     judged = own_claims(claims) or with_nulls(study_named(name))
-    inputs, _, tags = next(each for each in families(study_named(name), judged) if (each[1], each[0].name) == (role, family))
+    inputs, _, tags = next(
+        family_inputs
+        for family_inputs in families(study_named(name), judged)
+        if (family_inputs[1], family_inputs[0].name) == (role, family)
+    )
     row: dict[str, Any] = {"study": name, "role": role, "family": family, "seed": seed}
     began = time.monotonic()
     try:
         with TemporaryDirectory() as folder:
             run = inputs.make(seed).save(Path(folder) / "run")
             kind = kind_of(run.type)
-            written = set() if kind is None else {claim.tag for claim in kind.claims()}
-            own = [claim for claim in judged if claim.tag in tags and claim.tag not in written]
-            ledger = check(Path(folder) / "run", own) if own else reading(Path(folder) / "run").judged(tags)
+            paper_tags = set() if kind is None else {claim.tag for claim in kind.claims()}
+            extra_claims = [claim for claim in judged if claim.tag in tags and claim.tag not in paper_tags]
+            ledger = check(Path(folder) / "run", extra_claims) if extra_claims else reading(Path(folder) / "run").judged(tags)
         verdicts = {verdict.tag: verdict for verdict in ledger if verdict.tag in tags}
         if broken := [verdict.reason for verdict in verdicts.values() if verdict.error is not None]:
             row["failed"] = broken[0]

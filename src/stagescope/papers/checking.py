@@ -93,10 +93,10 @@ def _check_play(study: Study, play: Playable) -> None:
             raise InputError(f"{it} has the slider {slider.option!r} from {slider.low:g} to {slider.high:g}; expected low < high")
 
 
-def _check_names(what: str, names: Iterable[Any], known: Collection[str]) -> None:
+def _check_names(kind: str, names: Iterable[Any], existing: Collection[str]) -> None:
     for name in names:
-        if name not in known:
-            raise unknown(what, str(name), known)
+        if name not in existing:
+            raise unknown(kind, str(name), existing)
 
 
 def _check_columns(it: str, holder: Any) -> None:

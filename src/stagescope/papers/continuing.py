@@ -11,7 +11,7 @@ from stagescope.fields.field import Objective
 from stagescope.ids import type_id
 from stagescope.landscape.continuation import Branch, DenseZeros, follow
 from stagescope.options import Options, Unused, field_name, option
-from stagescope.papers.registry import kind_of, studies
+from stagescope.papers.registry import kind_of
 from stagescope.papers.study import Study
 from stagescope.params import Params
 
@@ -125,8 +125,8 @@ class OptionFamily:
 
     def __call__(self, value: float) -> Any:
         name, _, place = self.name.partition(".")
-        given = self.options.with_elements(name, {int(place): value}) if place else value
-        changed = {**self.options.model_dump(exclude_unset=True), name: given}
+        option_value = self.options.with_elements(name, {int(place): value}) if place else value
+        changed = {**self.options.model_dump(exclude_unset=True), name: option_value}
         try:
             return self.study.setup(self.study.configured(**changed), 0).what
         except Unused:
@@ -189,8 +189,3 @@ def _real(options: Options, name: str) -> list[str]:
     if isinstance(value, tuple) and float in get_args(kind):
         return [f"{name}.{place}" for place in range(len(value))]
     return []
-
-
-def with_rungs() -> list[str]:
-    """The studies whose models have rungs to follow."""
-    return [name for name, study in studies().items() if any(kind.rung is not None for kind in study.kinds)]

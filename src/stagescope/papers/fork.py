@@ -32,66 +32,70 @@ SMALLEST = 1e-200
 """Least share of the first step size that is left at a fork: what falls further cannot be counted back."""
 
 
-def changed(run: Run, motion: Dynamics, changes: Mapping[str, Any], at: float) -> tuple[Dynamics, list[str]]:
+def changed(run: Run, motion: Dynamics, changes: Mapping[str, Any], place: float) -> tuple[Dynamics, list[str]]:
     """The motion with options changed, and notes. Texts are read as numbers where a field is one; "none" is None."""
-    given = {field_name(name): None if value == "none" else value for name, value in changes.items()}
-    rates: dict[str, Any] = {**motion.rates, **(given.pop("rates", None) or {})}
-    for name in [name for name in given if name.startswith("rates.")]:
-        rates[name.removeprefix("rates.")] = given.pop(name)
+    options = {field_name(name): None if value == "none" else value for name, value in changes.items()}
+    rates: dict[str, Any] = {**motion.rates, **(options.pop("rates", None) or {})}
+    for name in [name for name in options if name.startswith("rates.")]:
+        rates[name.removeprefix("rates.")] = options.pop(name)
     for name in rates:
         if name not in run.params:
             raise unknown("parameter block in rates", name, run.params)
     if not isinstance(motion, Descent):
-        _refuse_others(run, given, set(type(motion).model_fields) - {"rates"}, "a flow")
-        return type(motion)(**{**dict(motion), **given, "rates": rates}), []
-    optimizer, notes = _optimizer(motion.optimizer, given)
-    own = set(type(optimizer).model_fields)
-    _refuse_others(run, given, {*own, "lr", "clip", "half_life"}, _spelled(optimizer))
-    of_optimizer = {name: given.pop(name) for name in own & set(given)}
+        _refuse_others(run, options, set(type(motion).model_fields) - {"rates"}, "a flow")
+        return type(motion)(**{**dict(motion), **options, "rates": rates}), []
+    optimizer, notes = _optimizer(motion.optimizer, options)
+    of_type = set(type(optimizer).model_fields)
+    _refuse_others(run, options, {*of_type, "lr", "clip", "half_life"}, _spelled(optimizer))
+    of_optimizer = {name: options.pop(name) for name in of_type & set(options)}
     optimizer = type(optimizer)(**{**dict(optimizer), **of_optimizer})
-    made = Descent(**{**dict(motion), **given, "optimizer": optimizer, "rates": rates})
-    if not {"lr", "half_life"} & set(given) or (made.half_life is None and ("lr" in given or motion.half_life is None)):
-        return made, notes
+    motion_after = Descent(**{**dict(motion), **options, "optimizer": optimizer, "rates": rates})
+    if not {"lr", "half_life"} & set(options) or (
+        motion_after.half_life is None and ("lr" in options or motion.half_life is None)
+    ):
+        return motion_after, notes
     # A step size that is given is the one at the fork; without one it goes on from what it is there.
-    here, fallen = made.lr if "lr" in given else motion.lr * motion.ratio**at, made.ratio**at
+    lr_at_fork, fallen = motion_after.lr if "lr" in options else motion.lr * motion.ratio**place, motion_after.ratio**place
     if fallen < SMALLEST:
-        raise InputError(f"half_life is {made.half_life:g}, too short for a fork at step {at:g}: the step size would be 0 there")
-    return Descent(**{**dict(made), "lr": here / fallen}), notes
+        raise InputError(
+            f"half_life is {motion_after.half_life:g}, too short for a fork at step {place:g}: the step size would be 0 there"
+        )
+    return Descent(**{**dict(motion_after), "lr": lr_at_fork / fallen}), notes
 
 
-def _optimizer(now: Optimizer, given: dict[str, Any]) -> tuple[Optimizer, list[str]]:
+def _optimizer(now: Optimizer, options: dict[str, Any]) -> tuple[Optimizer, list[str]]:
     """The optimiser that is named, taken out of what is given; without a name the one that is at work."""
-    wanted = given.pop("optimizer", now)
-    if isinstance(wanted, str):
-        if wanted not in OPTIMIZERS:
-            raise unknown("optimizer of a fork", wanted, OPTIMIZERS)
-        wanted = now if OPTIMIZERS[wanted] is type(now) else OPTIMIZERS[wanted]()
-    if type(wanted) is type(now) or not wanted.moments:
-        return wanted, []
-    return wanted, [f"{_spelled(now)} becomes {_spelled(wanted)}, whose memory is empty at the fork"]
+    chosen_optimizer = options.pop("optimizer", now)
+    if isinstance(chosen_optimizer, str):
+        if chosen_optimizer not in OPTIMIZERS:
+            raise unknown("optimizer of a fork", chosen_optimizer, OPTIMIZERS)
+        chosen_optimizer = now if OPTIMIZERS[chosen_optimizer] is type(now) else OPTIMIZERS[chosen_optimizer]()
+    if type(chosen_optimizer) is type(now) or not chosen_optimizer.moments:
+        return chosen_optimizer, []
+    return chosen_optimizer, [f"{_spelled(now)} becomes {_spelled(chosen_optimizer)}, whose memory is empty at the fork"]
 
 
 def _spelled(optimizer: Optimizer) -> str:
     return next((name for name, kind in OPTIMIZERS.items() if kind is type(optimizer)), type(optimizer).__name__)
 
 
-def _refuse_others(run: Run, given: Mapping[str, Any], known: set[str], motion: str) -> None:
+def _refuse_others(run: Run, options: Mapping[str, Any], allowed: set[str], motion: str) -> None:
     """Refuse what is no option of the motion, and say what to do instead."""
-    every = {name for kind in (GradientFlow, Descent, *OPTIMIZERS.values()) for name in kind.model_fields}
-    for name in given:
+    motion_options = {name for kind in (GradientFlow, Descent, *OPTIMIZERS.values()) for name in kind.model_fields}
+    for name in options:
         if name in ENDS:
             raise InputError(f"{name} is the end of a fork, not a change of its motion; give {option(name)} itself")
-        if name in known:
+        if name in allowed:
             continue
-        if name in every:
-            raise InputError(f"{name} has no effect on {motion}; what can change is {', '.join(sorted(known))}, rates")
+        if name in motion_options:
+            raise InputError(f"{name} has no effect on {motion}; what can change is {', '.join(sorted(allowed))}, rates")
         if name in (run.config or {}):
             instead = f"`stagescope run {run.study} {option(name)} ...` makes another run from the start"
             raise InputError(f"{name} belongs to the loss, the start or the record of a run, which a fork keeps; {instead}")
-        raise unknown("option of a fork", name, {*known, "rates"})
+        raise unknown("option of a fork", name, {*allowed, "rates"})
 
 
-SAME = 1e-9
+SAME_TIME = 1e-9
 """A time this near to a frame, relative to it, is that frame: times are printed rounded."""
 
 
@@ -152,7 +156,7 @@ def fork(
     ended = float(getattr(before, "steps", None) or run.spec["until"])
     while isinstance(before, Forked) and place <= before.at:
         before, ended = before.before, before.ends
-    after, more = changed(run, before.in_force(math.inf), changes or {}, place)
+    after, change_notes = changed(run, before.in_force(math.inf), changes or {}, place)
     after, frozen = _ending(after, place, until, steps, float(run.spec["until"] or 0)), tuple(freeze)
     for name in frozen:
         if name not in run.params:
@@ -163,21 +167,23 @@ def fork(
     after = after.model_copy(update={"rates": rates})
     parts: Any = {"before": before, "after": after, "at": place, "ends": ended, "parent": digest(run.spec)}
     if perturb is None:
-        moved = Forked(**parts)
+        motion = Forked(**parts)
     else:
-        moved = Pushed(**parts, perturb=perturb, along=along)
-        more.append(_push_note(run, law, frame, after, perturb, along))
-    ends = until if until is not None or moved.steps is not None else float(run.spec["until"])
-    record = _record(build(run.spec["record"]), moved, ends)
-    for sentence in (*notes, *more):
+        motion = Pushed(**parts, perturb=perturb, along=along)
+        change_notes.append(_push_note(run, law, frame, after, perturb, along))
+    ends = until if until is not None or motion.steps is not None else float(run.spec["until"])
+    record = _record(build(run.spec["record"]), motion, ends)
+    for sentence in (*notes, *change_notes):
         warnings.warn(sentence, stacklevel=3)
     origin = Origin(tags=run.tags)
-    given: Any = {"record": record, "stop": stop, "seed": run.seed or 0, "out": out, "overwrite": overwrite}
-    made = evolve(law, run.at(0), moved, until=ends, origin=origin, progress=progress, **given)
-    if (apart := prefix_apart(run, made, frame)) > 0:
-        said = f"up to the fork the frames are not bitwise those of the run: they differ by up to {apart:.2g} of their size"
-        warnings.warn(said, stacklevel=3)
-    return made
+    settings: Any = {"record": record, "stop": stop, "seed": run.seed or 0, "out": out, "overwrite": overwrite}
+    forked = evolve(law, run.at(0), motion, until=ends, origin=origin, progress=progress, **settings)
+    if (difference := prefix_apart(run, forked, frame)) > 0:
+        warnings.warn(
+            f"up to the fork the frames are not bitwise those of the run: they differ by up to {difference:.2g} of their size",
+            stacklevel=3,
+        )
+    return forked
 
 
 def frame_at(run: Run, at: str | float) -> tuple[int, list[str]]:
@@ -189,31 +195,31 @@ def frame_at(run: Run, at: str | float) -> tuple[int, list[str]]:
         return int(value) % run.frames, []
     times = run.t if clock == "t" else run.step
     last = float(times[-1])
-    if not 0 <= value <= last * (1 + SAME):
-        why = f" ({run.reason})" if run.reason else ""
-        ended = f"the last frame of this run, which {run.status}{why}, is at {clock}={last:.10g}"
+    if not 0 <= value <= last * (1 + SAME_TIME):
+        reason = f" ({run.reason})" if run.reason else ""
+        ended = f"the last frame of this run, which {run.status}{reason}, is at {clock}={last:.10g}"
         remedy = "to go beyond it, fork there and give a later end (--until, or --steps)"
         raise InputError(f"{clock}={value:.10g} is not between 0 and the end: {ended}; {remedy}")
-    frame = int(np.searchsorted(times, value * (1 + SAME), side="right")) - 1
-    found = float(times[frame])
-    near = abs(found - value) <= SAME * value
-    note = f"no frame was recorded at {clock}={value:.10g}: forked at the one before, {clock}={found:.10g} (frame {frame})"
+    frame = int(np.searchsorted(times, value * (1 + SAME_TIME), side="right")) - 1
+    frame_time = float(times[frame])
+    near = abs(frame_time - value) <= SAME_TIME * value
+    note = f"no frame was recorded at {clock}={value:.10g}: forked at the one before, {clock}={frame_time:.10g} (frame {frame})"
     return frame, [] if near else [note]
 
 
-def _clock_and_value(run: Run, at: str | float) -> tuple[str, float]:
-    clock, given, number = str(at).rpartition("=")
-    clock = clock.strip() if given else run.clock
+def _clock_and_value(run: Run, text: str | float) -> tuple[str, float]:
+    clock, separator, number = str(text).rpartition("=")
+    clock = clock.strip() if separator else run.clock
     try:
         value = float(number)
     except ValueError:
         value = math.nan
     if clock not in ("t", "step", "frame") or not math.isfinite(value):
-        raise InputError(f"at is {at!r}, which names no frame; write t=120, step=4000 or frame=17")
+        raise InputError(f"at is {text!r}, which names no frame; write t=120, step=4000 or frame=17")
     return clock, value
 
 
-def _ending(after: Dynamics, at: float, until: float | None, steps: int | None, usual: float) -> Dynamics:
+def _ending(after: Dynamics, place: float, until: float | None, steps: int | None, usual: float) -> Dynamics:
     """The motion with its end, which must come after the fork."""
     if isinstance(after, Descent):
         if until is not None:
@@ -224,8 +230,8 @@ def _ending(after: Dynamics, at: float, until: float | None, steps: int | None, 
         if steps is not None:
             raise InputError(f"steps is {steps}, but this run is a flow; give --until")
         last, clock, remedy = usual if until is None else until, "t", "until"
-    if not last > at:
-        raise InputError(f"the fork at {clock}={at:g} would end at {clock}={last:g}; give a later end with --{remedy}")
+    if not last > place:
+        raise InputError(f"the fork at {clock}={place:g} would end at {clock}={last:g}; give a later end with --{remedy}")
     return after
 
 
@@ -236,32 +242,32 @@ def _push_note(run: Run, law: Field, frame: int, after: Dynamics, size: float, a
     params = {name: run.params[name][frame] for name in (law.axes or run.params)}
     layout = Layout.of(params)
     vector = layout.pack(params)
-    _, rate, alike = direction(law, layout, vector, after.block_rates(layout.names), along)
+    _, rate, multiplicity = direction(law, layout, vector, after.block_rates(layout.names), along)
     length = law.speed(params)
     coarse = getattr(after, "atol", None)
     tail = f"; that is below the absolute tolerance of the flow, {coarse:.2g}" if coarse and abs(size) < coarse else ""
-    tail = f"; it is one of {alike} directions with this rate" + tail if alike > 1 else tail
+    tail = f"; it is one of {multiplicity} directions with this rate" + tail if multiplicity > 1 else tail
     return f"pushed by {size:g} along direction {along}, which grows at rate {rate:.4g}; |theta| is {length:.4g} there{tail}"
 
 
-def _record(record: Record | None, moved: Forked, until: float | None) -> Record | None:
+def _record(record: Record | None, motion: Forked, until: float | None) -> Record | None:
     """The frames of the old run up to the fork, then as many as its record has to the new end."""
-    end = float(moved.steps if until is None else until)  # pyright: ignore[reportArgumentType]
-    if end == moved.ends:
+    end = float(motion.steps if until is None else until)  # pyright: ignore[reportArgumentType]
+    if end == motion.ends:
         return record
-    kept = record or moved.before.usual_record
-    if isinstance(kept, AtTimes) and kept.at[-1] > end:
-        kept = AtTimes(at=tuple(t for t in kept.at if t <= end))
-    return Spliced(record=kept, at=moved.at, ends=moved.ends)
+    usual = record or motion.before.usual_record
+    if isinstance(usual, AtTimes) and usual.at[-1] > end:
+        usual = AtTimes(at=tuple(t for t in usual.at if t <= end))
+    return Spliced(record=usual, at=motion.at, ends=motion.ends)
 
 
-def prefix_apart(run: Run, made: Run, frame: int) -> float:
+def prefix_apart(run: Run, forked: Run, frame: int) -> float:
     """How far the frames up to the fork are from those of the run, relative to the largest parameter; 0 where bitwise equal."""
     worst = 0.0
     for name in run.params:
-        here, there = run.params[name][: frame + 1], made.params[name][: frame + 1]
-        if here.shape != there.shape:
+        old, new = run.params[name][: frame + 1], forked.params[name][: frame + 1]
+        if old.shape != new.shape:
             return math.inf
-        if not np.array_equal(here, there):
-            worst = max(worst, float(np.max(np.abs(here - there)) / np.max(np.abs(here))))
+        if not np.array_equal(old, new):
+            worst = max(worst, float(np.max(np.abs(old - new)) / np.max(np.abs(old))))
     return worst

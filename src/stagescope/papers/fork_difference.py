@@ -55,14 +55,14 @@ class ForkDifference:
         ]
         if self.loss is not None:
             lines.append(f"loss there: {self.loss[0]:.6g} in the parent, {self.loss[1]:.6g} in the fork")
-        for name, (there, here) in self.events.items():
-            if there is None and here is None:
+        for name, (parent_time, fork_time) in self.events.items():
+            if parent_time is None and fork_time is None:
                 continue
-            lines.append(f"{name}: {_when(clock, there)} in the parent, {_when(clock, here)} in the fork")
+            lines.append(f"{name}: {_time_text(clock, parent_time)} in the parent, {_time_text(clock, fork_time)} in the fork")
         return "\n".join(lines)
 
 
-def _when(clock: str, time: float | None) -> str:
+def _time_text(clock: str, time: float | None) -> str:
     return "not reached" if time is None else f"{clock} = {time:.6g}"
 
 
@@ -81,18 +81,22 @@ def fork_difference(parent: Run | str | Path, fork: Run | str | Path) -> ForkDif
         >>> other.clock, len(other.time)
         ('t', 400)
     """
-    run, made = (load(each) if isinstance(each, str | Path) else each for each in (parent, fork))
-    dynamics = made.spec["dynamics"] or {}
+    run, forked = (load(one) if isinstance(one, str | Path) else one for one in (parent, fork))
+    dynamics = forked.spec["dynamics"] or {}
     if dynamics.get("parent") != digest(run.spec):
         raise InputError("the second run is not a fork of the first; give the run and what `ss.fork` made of it")
-    clock = made.clock
-    there, here = run.series[clock].astype(float), made.time
-    frames = np.flatnonzero(here <= there[-1])
-    place = np.clip(np.searchsorted(there, here[frames]), 1, max(1, run.frames - 1))
-    later = ((here[frames] - there[place - 1]) / (there[place] - there[place - 1])).clip(0, 1) if run.frames > 1 else 0 * frames
+    clock = forked.clock
+    parent_times, fork_times = run.series[clock].astype(float), forked.time
+    frames = np.flatnonzero(fork_times <= parent_times[-1])
+    place = np.clip(np.searchsorted(parent_times, fork_times[frames]), 1, max(1, run.frames - 1))
+    later = (
+        ((fork_times[frames] - parent_times[place - 1]) / (parent_times[place] - parent_times[place - 1])).clip(0, 1)
+        if run.frames > 1
+        else 0 * frames
+    )
     squares, lengths = np.zeros(len(frames)), np.zeros(len(frames))
     for name in run.params:  # frame by frame: all frames at once would take memory twice over
-        old, new = run.params[name], made.params[name]
+        old, new = run.params[name], forked.params[name]
         for i, (frame, right, share) in enumerate(zip(frames, place, later, strict=True)):
             between = old[min(right, len(old) - 1)] if share == 1 else (1 - share) * old[right - 1] + share * old[right]
             squares[i] += float(np.sum((new[frame] - between) ** 2))
@@ -101,13 +105,16 @@ def fork_difference(parent: Run | str | Path, fork: Run | str | Path) -> ForkDif
     relative = distance / np.maximum(length, np.finfo(float).tiny)
     beyond = np.flatnonzero(relative > PARTED)
     loss = None
-    if "loss" in run.series and "loss" in made.series:
-        loss = float(np.interp(here[frames[-1]], there, run.series["loss"])), float(made.series["loss"][frames[-1]])
-    steps = made.series["step"] if "step" in made.series else made.series["t"]
-    at = float(made.time[np.searchsorted(steps, dynamics["at"])])
-    parted = float(here[frames[beyond[0]]]) if len(beyond) else None
+    if "loss" in run.series and "loss" in forked.series:
+        loss = (
+            float(np.interp(fork_times[frames[-1]], parent_times, run.series["loss"])),
+            float(forked.series["loss"][frames[-1]]),
+        )
+    steps = forked.series["step"] if "step" in forked.series else forked.series["t"]
+    fork_at = float(forked.time[np.searchsorted(steps, dynamics["at"])])
+    parted = float(fork_times[frames[beyond[0]]]) if len(beyond) else None
     events = {}
     if run.clock == clock:
-        before, after = reading(run).told_stages.events, reading(made).told_stages.events
+        before, after = reading(run).told_stages.events, reading(forked).told_stages.events
         events = {name: (before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after))}
-    return ForkDifference(clock, at, here[frames], distance, relative, parted, loss, events)
+    return ForkDifference(clock, fork_at, fork_times[frames], distance, relative, parted, loss, events)

@@ -61,7 +61,7 @@ _WORDS = {"population": "closed-form population loss", "finite": "exact loss of 
 
 def _form(name: str, model: Any, process: Any, **fields: Any) -> Objective:
     """The loss of that form whose fields `model` and `process` are of the types given; forms that cannot be used are left out."""
-    known, problems = [], []
+    pairs, problems = [], []
     for target in (target for paper in papers().values() for target in paper.forms.get(name, ())):
         try:
             kind = named_object(target)
@@ -71,13 +71,13 @@ def _form(name: str, model: Any, process: Any, **fields: Any) -> Objective:
             continue
         if isinstance(model, types[0]) and isinstance(process, types[1]):
             return kind(model=model, process=process, **fields)
-        known.append(f"{types[0].__name__} on {types[1].__name__}")
-    what = f"no {_WORDS[name]} for {type(model).__name__} on {type(process).__name__}; known: {'; '.join(known)}"
-    raise InputError("; ".join((what, *problems)))
+        pairs.append(f"{types[0].__name__} on {types[1].__name__}")
+    problem = f"no {_WORDS[name]} for {type(model).__name__} on {type(process).__name__}; known: {'; '.join(pairs)}"
+    raise InputError("; ".join((problem, *problems)))
 
 
 def _type(kind: Any, field: str) -> type:
-    found = kind.model_fields[field].annotation
-    if not isinstance(found, type) or found is Any:  # Any is a class since Python 3.11
-        raise InputError(f"its field {field!r} is of {found}, which is not a class")
-    return found
+    annotation = kind.model_fields[field].annotation
+    if not isinstance(annotation, type) or annotation is Any:  # Any is a class since Python 3.11
+        raise InputError(f"its field {field!r} is of {annotation}, which is not a class")
+    return annotation

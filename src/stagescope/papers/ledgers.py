@@ -19,22 +19,22 @@ def ledgers(study: Study, progress: Progress) -> dict[str, Ledger]:
     return {preset: check(study.run(study.configured(preset), progress=False)) for preset in presets}
 
 
-def write_ledgers(found: dict[str, Ledger], out: Path) -> Path | None:
+def write_ledgers(by_preset: dict[str, Ledger], out: Path) -> Path | None:
     """ledger.json with every row, ledger.md with the verdicts side by side and the reasons below; no files for no ledgers."""
-    if not found:
+    if not by_preset:
         return None
-    body: dict[str, Any] = {preset: ledger.json() for preset, ledger in found.items()}
+    body: dict[str, Any] = {preset: ledger.json() for preset, ledger in by_preset.items()}
     with store_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         publish(out / "ledger.json", (json.dumps(body, indent=1, allow_nan=False) + "\n").encode())
-        publish(out / "ledger.md", _markdown(found).encode())
+        publish(out / "ledger.md", _markdown(by_preset).encode())
     return out / "ledger.md"
 
 
-def _markdown(found: dict[str, Ledger]) -> str:
-    presets = list(found)
-    marks = {preset: {row.statement: _MARK[row.verdict] for row in ledger} for preset, ledger in found.items()}
-    statements = dict.fromkeys(row.statement for ledger in found.values() for row in ledger)
+def _markdown(by_preset: dict[str, Ledger]) -> str:
+    presets = list(by_preset)
+    marks = {preset: {row.statement: _MARK[row.verdict] for row in ledger} for preset, ledger in by_preset.items()}
+    statements = dict.fromkeys(row.statement for ledger in by_preset.values() for row in ledger)
     lines = ["# Which claim holds where", "", "yes: confirmed, NO: violated, ?: inconclusive, -: not applicable.", ""]
     lines += ["| claim | " + " | ".join(presets) + " |", "|---" * (len(presets) + 1) + "|"]
     for statement in statements:  # presets of different kinds have different claims
@@ -42,5 +42,5 @@ def _markdown(found: dict[str, Ledger]) -> str:
         lines.append("| " + statement.replace("|", "\\|") + " | " + " | ".join(cells) + " |")
     for preset in presets:
         lines += ["", f"## {preset}", ""]
-        lines += [f"- **{row.verdict}** {row.statement}: {row.reason}" for row in found[preset]]
+        lines += [f"- **{row.verdict}** {row.statement}: {row.reason}" for row in by_preset[preset]]
     return "\n".join(lines) + "\n"

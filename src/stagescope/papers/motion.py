@@ -53,5 +53,5 @@ def refuse_unused_motion(options: Options, optimizer: str) -> None:
     return None
 
 
-def _refuse(options: Options, names: tuple[str, ...], why: str) -> None:
-    refuse_unused(options, tuple(name for name in names if name in type(options).model_fields), why)
+def _refuse(options: Options, names: tuple[str, ...], reason: str) -> None:
+    refuse_unused(options, tuple(name for name in names if name in type(options).model_fields), reason)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.reference import Reference, Tag
+from stagescope.ids import named_object
 
 if TYPE_CHECKING:
     from stagescope.papers.study import Study
@@ -24,18 +25,6 @@ class Cost:
 
     slow_claims: bool = False
     slow_ladder: bool = False
-
-
-def _any_views(reading: Any) -> list[Any]:
-    from stagescope.views.any_run import any_views
-
-    return any_views(reading)
-
-
-def _any_explained(reading: Any) -> Any:
-    from stagescope.views.view import any_explained
-
-    return any_explained(reading)
 
 
 @dataclass(frozen=True)
@@ -58,8 +47,8 @@ class Kind:
     fields: tuple[str, ...]
     read: Callable[[Any], Any]
     claims: Callable[[], tuple[Any, ...]] = tuple
-    views: Callable[[Any], list[Any]] = _any_views
-    explain: Callable[[Any], Any] = _any_explained
+    views: Callable[[Any], list[Any]] = lambda reading: named_object("stagescope.views.any_run:any_views")(reading)
+    explain: Callable[[Any], Any] = lambda reading: named_object("stagescope.views.view:any_explained")(reading)
     cost: Cost = field(default_factory=Cost)
     path: Callable[[Any, Any, float, float], Any] | None = None
     flow: Callable[[], Any] | None = None

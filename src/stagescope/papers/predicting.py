@@ -122,12 +122,12 @@ def predict(
     try:
         return flow_prediction(what, begin, until, flow, events)
     except (NotFollowed, TinyStart, Stopped) as error:
-        why = f"predicted along the saddle path, not by the flow: {message(error)}"
+        reason = f"predicted along the saddle path, not by the flow: {message(error)}"
     try:
         path = saddle_path(what, begin, until=until)
     except InputError as error:
-        raise InputError(f"{why}; but {message(error)}") from None
-    return replace(path, notes=(why, *path.notes))
+        raise InputError(f"{reason}; but {message(error)}") from None
+    return replace(path, notes=(reason, *path.notes))
 
 
 def flow_events(what: Objective | Field) -> FlowEvents | None:
@@ -136,24 +136,24 @@ def flow_events(what: Objective | Field) -> FlowEvents | None:
     return None if kind is None or kind.flow is None or as_field(what).draw(0) is not None else kind.flow()
 
 
-def _kind(what: Objective | Field) -> Kind | None:
-    return kind_of(type_id(type(what).__module__, type(what).__name__))
+def _kind(objective: Objective | Field) -> Kind | None:
+    return kind_of(type_id(type(objective).__module__, type(objective).__name__))
 
 
 def _start(
-    what: Objective | Field, start: Params | None, scale: float | Mapping[str, float], seed: int, until: float
+    objective: Objective | Field, start: Params | None, scale: float | Mapping[str, float], seed: int, until: float
 ) -> dict[str, np.ndarray]:
     """The blocks of a start, those given or those that the model draws; refused where they do not fit the model."""
     if not 0 < until < np.inf:
         raise InputError(f"until is {until}, but a prediction needs an end time above 0")
-    as_field(what)  # refuses what is neither
-    if start is None and not hasattr(what, "model"):
-        raise InputError(f"{type(what).__name__} draws no start of its own; give one as `start`")
-    begin = what.model.init(seed, scale) if start is None else start  # type: ignore[union-attr]
-    blocks, shapes = {name: np.asarray(block, dtype=float) for name, block in begin.items()}, what.shapes
+    as_field(objective)  # refuses what is neither
+    if start is None and not hasattr(objective, "model"):
+        raise InputError(f"{type(objective).__name__} draws no start of its own; give one as `start`")
+    begin = objective.model.init(seed, scale) if start is None else start  # type: ignore[union-attr]
+    blocks, shapes = {name: np.asarray(block, dtype=float) for name, block in begin.items()}, objective.shapes
     if shapes and {name: block.shape for name, block in blocks.items()} != dict(shapes):
-        given = ", ".join(f"{name} {block.shape}" for name, block in blocks.items())
-        raise InputError(f"the start has the blocks {given}, but the model has {dict(shapes)}")
+        blocks_of_start = ", ".join(f"{name} {block.shape}" for name, block in blocks.items())
+        raise InputError(f"the start has the blocks {blocks_of_start}, but the model has {dict(shapes)}")
     if not all(np.all(np.isfinite(block)) for block in blocks.values()):
         raise InputError("the start has entries that are not finite")
     return blocks
@@ -176,8 +176,8 @@ def predicted(run: Run, what: Objective | Field | None = None) -> SaddlePath:
     rates = set() if dynamics is None else set(dynamics.get("rates", {}).values())
     if dynamics is None or run.frames == 0:
         raise InputError("the run has no law of motion or no frames, so it has no start to predict from")
-    if (why := forked(run)) is not None:
-        raise InputError(f"{why}; a saddle path is of one law from the start on")
+    if (reason := forked(run)) is not None:
+        raise InputError(f"{reason}; a saddle path is of one law from the start on")
     if dynamics["type"] != "GradientFlow":
         raise InputError("the run is not a gradient flow; saddle_path(loss, start) predicts the flow from its start")
     if not rates <= {1.0}:
@@ -188,11 +188,11 @@ def predicted(run: Run, what: Objective | Field | None = None) -> SaddlePath:
     return saddle_path(field.objective or field, run.at(0), seen=float(run.time[-1]))
 
 
-def _small_enough(what: Any, seed: int) -> float:
+def _small_enough(objective: Any, seed: int) -> float:
     """The largest scale from which there is a path; one that is followed for a moment shows it."""
     for scale in LARGEST[:-1]:
         try:
-            saddle_path(what, scale=scale, seed=seed, until=1e-3)
+            saddle_path(objective, scale=scale, seed=seed, until=1e-3)
         except InputError:
             continue
         return scale
@@ -247,24 +247,24 @@ def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until:
     """
 
     @cache
-    def at(scale: float) -> Predicted:
-        found = saddle_path(what, scale=scale, seed=seed, until=until)
-        if event not in found.events:
-            raise unknown("event", event, found.events)
-        return found.events[event]
+    def predicted_at(scale: float) -> Predicted:
+        path = saddle_path(what, scale=scale, seed=seed, until=until)
+        if event not in path.events:
+            raise unknown("event", event, path.events)
+        return path.events[event]
 
     low, high = SMALLEST, _small_enough(what, seed)
     for scale in (high, low):
-        if at(scale).t is None and not at(scale).absent:
-            why = f"whether {event} comes at scale {scale:.3g} is not known: {at(scale).reason}"
-            return CriticalScale(event, None, None, None, why)
-    if at(high).t is None:
-        return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}: {at(high).reason}")
-    if at(low).t is not None:
+        if predicted_at(scale).t is None and not predicted_at(scale).absent:
+            reason = f"whether {event} comes at scale {scale:.3g} is not known: {predicted_at(scale).reason}"
+            return CriticalScale(event, None, None, None, reason)
+    if predicted_at(high).t is None:
+        return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}: {predicted_at(high).reason}")
+    if predicted_at(low).t is not None:
         return CriticalScale(event, None, None, None, f"{event} comes at every scale tried, down to {low:g}")
-    below, high = _edge(lambda scale: at(scale).t is not None, low, high)
-    note = "" if at(below).absent else f"between the two it is not known: {at(below).reason}"
-    low = below if at(below).absent else _edge(lambda scale: not at(scale).absent, low, below)[0]
+    below, high = _edge(lambda scale: predicted_at(scale).t is not None, low, high)
+    note = "" if predicted_at(below).absent else f"between the two it is not known: {predicted_at(below).reason}"
+    low = below if predicted_at(below).absent else _edge(lambda scale: not predicted_at(scale).absent, low, below)[0]
     return CriticalScale(event, float(np.sqrt(low * high)), low, high, note)
 
 

@@ -37,14 +37,15 @@ class Published:
 class Distance:
     """A published or reference number of some `quantity`, and the same made again: `at` says where, such as a step or a row.
 
-    `ours` is None where it did not come. `tolerance` is absolute, None where the number is only shown. `cause` says why it is
-    further away, where that is known. `figures` are those that show it, by name.
+    `reference` is None where the paper shows no number, `ours` where it did not come. `tolerance` is absolute, None where the
+    number is only shown. `cause` says why it is further away, where that is known. `figures` are those that show it, by
+    name, where `section` is not itself "Figure NAME".
     """
 
     section: str
     quantity: str
     at: str
-    reference: float
+    reference: float | None
     ours: float | None
     tolerance: float | None
     cause: str = ""
@@ -52,7 +53,12 @@ class Distance:
 
     @property
     def distance(self) -> float:
-        return math.inf if self.ours is None else abs(self.ours - self.reference)
+        return math.inf if self.ours is None or self.reference is None else abs(self.ours - self.reference)
+
+    @property
+    def shown_in(self) -> tuple[str, ...]:
+        """The figures that show it."""
+        return self.figures or (tuple(self.section.split()[1:2]) if self.section.startswith("Figure ") else ())
 
     @property
     def within(self) -> bool:
@@ -71,8 +77,28 @@ class Distance:
         """Place, reference, ours, distance, tolerance and verdict, as text."""
         far = "-" if math.isinf(self.distance) else f"{self.distance:.2g}"
         ours = "none" if self.ours is None else f"{self.ours:.4g}"
+        reference = "-" if self.reference is None else f"{self.reference:.4g}"
         limit = "-" if self.tolerance is None else f"{self.tolerance:.2g}"
-        return self.at, f"{self.reference:.4g}", ours, far, limit, self.verdict
+        return self.at, reference, ours, far, limit, self.verdict
+
+
+@dataclass(frozen=True)
+class Row(Distance):
+    """A row of a table "as published"; `change` says what is not as published, where that is known."""
+
+    change: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.ours is None or self.tolerance is None:
+            return "not decidable"
+        if self.distance > self.tolerance:
+            return "contradicted"
+        return "reproduced with a stated change" if self.change else "reproduced"
+
+    @property
+    def note(self) -> str:
+        return "; ".join(part for part in (self.cause, f"change: {self.change}" if self.change else "") if part)
 
 
 HEADINGS = ("quantity", "within", "where", "reference", "ours", "distance", "tolerance", "verdict")
@@ -91,9 +117,9 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
         for row in rows:
             quantities.setdefault(row.quantity, []).append(row)
         lines: list[tuple[str, ...]] = [HEADINGS]
-        for quantity, same in quantities.items():
-            worst = max(same, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
-            lines += [(quantity, _within(same), *row.cells()) for row in (same if every else [worst])]
+        for quantity, rows_of_quantity in quantities.items():
+            worst = max(rows_of_quantity, key=lambda row: row.distance / max(row.tolerance or math.inf, 1e-300))
+            lines += [(quantity, _within(rows_of_quantity), *row.cells()) for row in (rows_of_quantity if every else [worst])]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         lines.insert(1, tuple("-" * width for width in widths))
         padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
@@ -103,8 +129,8 @@ def distance_table(distances: Sequence[Distance], every: bool = False) -> str:
                 causes[row.note].append(row.quantity)
         below = [f"- {', '.join(names)}: {cause}" for cause, names in causes.items()]
         parts.append("\n".join([f"## {section}", "", *padded, *(["", *below] if below else [])]))
-    missing = sum(row.tolerance is not None and row.ours is None for row in distances)
-    without = f"; {missing} have no value here: not made, or the event did not come" if missing else ""
+    absent = sum(row.tolerance is not None and row.ours is None for row in distances)
+    without = f"; {absent} have no value here: not made, or the event did not come" if absent else ""
     return "\n\n".join([f"{_within(distances)} numbers are within their tolerance{without}.", *parts]) + "\n"
 
 
@@ -126,11 +152,11 @@ def write_distances(distances: Sequence[Distance], out: Path) -> Path:
 @cache
 def published(package: str) -> dict[str, Published]:
     """The reference numbers of a paper by name, from the file `reference.json` of its package."""
-    where = f"reference.json of {package}"
+    file = f"reference.json of {package}"
     try:
         return TypeAdapter(dict[str, Published]).validate_json(resources.files(package).joinpath("reference.json").read_bytes())
     except (OSError, ModuleNotFoundError) as error:
-        raise StagescopeError(f"cannot read {where}: {error}") from None
+        raise StagescopeError(f"cannot read {file}: {error}") from None
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}, got {item['input']!r:.60}" for item in error.errors())
-        raise StagescopeError(f"{where} is wrong in {'; '.join(wrong)}") from None
+        raise StagescopeError(f"{file} is wrong in {'; '.join(wrong)}") from None

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 Made = TypeVar("Made")
-KEPT = 4
+READINGS = 4
 """Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
 
 
@@ -115,8 +115,8 @@ class Reading:
         law = self._replay
         if isinstance(law, ReplayTest) or ("replay_test" in vars(self) and not self.replay_test.passes):
             return None
-        made, vars(self)["replay_test"] = law.followed(use)
-        return made
+        result, vars(self)["replay_test"] = law.followed(use)
+        return result
 
     @cached_property
     def replay_test(self) -> ReplayTest:
@@ -137,12 +137,12 @@ class Reading:
         test = self.replay_test
         if test.passes or test.sentence or self.replays or self.kind is None or isinstance(self._replay, ReplayTest):
             return "" if test.passes else test.sentence
-        how = "`stagescope verify --replay` compares them with its law, which takes as long as the run did"
-        return f"the frames of this run are read as they are: {how}"
+        remedy = "`stagescope verify --replay` compares them with its law, which takes as long as the run did"
+        return f"the frames of this run are read as they are: {remedy}"
 
     @cached_property
     def curves(self) -> Any:
-        raise self.unread("observables")
+        raise self.not_available_error("observables")
 
     @cached_property
     def stages(self) -> Stages:
@@ -174,9 +174,9 @@ class Reading:
     @cached_property
     def free_stages(self) -> Stages:
         """Stages of the loss alone: plateaus and transitions. Any run with a frame has them."""
-        run, lacking = self.run, missing(self.type)
+        run, missing_type = self.run, missing(self.type)
         self.need_frames()
-        notes = {} if lacking is None else {"paper": f"stages by the loss alone: {lacking}"}
+        notes = {} if missing_type is None else {"paper": f"stages by the loss alone: {missing_type}"}
         notes |= curve_notes(run.clock, run.time, self.searched)
         return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.curve_events, notes)
 
@@ -189,13 +189,13 @@ class Reading:
         """
         self.need_frames()
         first = {"replay": self.replay_note} if self.replay_note else {}
-        fork = {} if (why := forked(self.run)) is None else {"fork": why}
+        fork = {} if (reason := forked(self.run)) is None else {"fork": reason}
         try:
             stages = replace(self.stages, transitions=self.transitions, notes={**first, **self.stages.notes, **fork})
             return stages.read_at(self.run.time) if first else stages
         except Exception as error:  # numbers that are not finite break solvers in many ways
-            found = self.free_stages
-            return replace(found, notes={**first, "paper": f"stages by the loss alone: {message(error)}", **fork, **found.notes})
+            free = self.free_stages
+            return replace(free, notes={**first, "paper": f"stages by the loss alone: {message(error)}", **fork, **free.notes})
 
     @cached_property
     def evidence(self) -> Any:
@@ -221,13 +221,15 @@ class Reading:
         if tags is not None:
             claims = tuple(claim for claim in claims if claim.tag in tags)
         if not claims:
-            how = "put claims of your own to it: --claims module:NAME, in Python claims=[...]"
-            raise missing(self.type) or InputError(f"{self.unread('claims')}; {how}")
-        if (why := forked(self.run)) is not None:
-            return Ledger(self.run.status, self.run.clock, tuple(claim.out_of_regime(why) for claim in claims))
+            advice = "put claims of your own to it: --claims module:NAME, in Python claims=[...]"
+            raise missing(self.type) or InputError(f"{self.not_available_error('claims')}; {advice}")
+        if (reason := forked(self.run)) is not None:
+            return Ledger(self.run.status, self.run.clock, tuple(claim.out_of_regime(reason) for claim in claims))
         ledger, rates = self.judge_paper(claims), claim_rates(self.type)
         verdicts = (
-            replace(row, calibrated=known.nulls > 0, rates=known) if (known := rates.get((row.tag, row.rules))) else row
+            replace(row, calibrated=row_rates.nulls > 0, rates=row_rates)
+            if (row_rates := rates.get((row.tag, row.rules)))
+            else row
             for row in ledger
         )
         return replace(ledger, verdicts=tuple(map(self._unless_missed, verdicts)), notes=tuple(filter(None, [self.replay_note])))
@@ -255,18 +257,18 @@ class Reading:
             raise InputError(
                 f"a control is for runs of ss.watch and ss.read_checkpoints, this one is of {self.type!r}; leave it out"
             )
-        own = own_claims(claims)
-        refuse_taken(own, () if self.kind is None else self.kind.claims())
+        extra_claims = own_claims(claims)
+        refuse_taken(extra_claims, () if self.kind is None else self.kind.claims())
         self.need_frames()
-        if not own:
+        if not extra_claims:
             return self.decided_ledger if elsewhere else self.ledger
         if (error := missing(self.type)) is not None:
             raise error
-        written = (self.judged() if elsewhere else self.ledger) if self.kind is not None and self.kind.claims() else None
-        verdicts, notes = ((), ()) if written is None else (written.verdicts, written.notes)
-        found = Ledger(self.run.status, self.run.clock, (*verdicts, *map(self._unless_missed, self.judge(own))), notes)
+        paper_ledger = (self.judged() if elsewhere else self.ledger) if self.kind is not None and self.kind.claims() else None
+        verdicts, notes = ((), ()) if paper_ledger is None else (paper_ledger.verdicts, paper_ledger.notes)
+        ledger = Ledger(self.run.status, self.run.clock, (*verdicts, *map(self._unless_missed, self.judge(extra_claims))), notes)
         with keeping(self.run):
-            return self.decide_by_companion_runs(found) if elsewhere else found
+            return self.decide_by_companion_runs(ledger) if elsewhere else ledger
 
     def decide_by_companion_runs(self, ledger: Ledger) -> Ledger:
         """A ledger in which claims that this run cannot decide have the verdict of a run with the options that they name."""
@@ -280,21 +282,21 @@ class Reading:
         if row.elsewhere is None or claim is None:  # or another kind of evidence decided the row
             return row
         try:
-            found = self.companion(self.rerun_with, dict(row.elsewhere.options)).judge([claim]).verdicts[0]
+            verdict = self.companion(self.rerun_with, dict(row.elsewhere.options)).judge([claim]).verdicts[0]
         except Exception as error:  # a run with other options may fail in any way; this one's ledger stands
-            found = claim.without_evidence(error)
-        return replace(row, elsewhere=replace(row.elsewhere, verdict=found))
+            verdict = claim.without_evidence(error)
+        return replace(row, elsewhere=replace(row.elsewhere, verdict=verdict))
 
     def rerun_with(self, changes: dict[str, Any]) -> "Reading":
         """The reading of a run of the same study and seed with some options changed."""
         run = self.run
         if run.study is None or run.config is None:
             raise InputError("this run was not made by a study, so it has no options to change")
-        made = study(run.study)
-        options = {name: run.config[name] for name in made.options.model_fields if name in run.config} | changes
+        of_study = study(run.study)
+        options = {name: run.config[name] for name in of_study.options.model_fields if name in run.config} | changes
         if options.get("record") == "by-change":  # of version 0.2.0
             del options["record"]
-        return reading(ended(made.run(made.configured(None, **options), seed=run.seed or 0, progress=False)))
+        return reading(ended(of_study.run(of_study.configured(None, **options), seed=run.seed or 0, progress=False)))
 
     def judge(self, claims: Iterable[Claim]) -> Ledger:
         """The verdicts of some claims; a claim that was judged before is not judged again.
@@ -302,8 +304,8 @@ class Reading:
         Where code that computes the evidence has a mistake, all of them are inconclusive, and their rows say why. An error of
         Stagescope's own, such as a text that cannot be found, names a remedy and is raised.
         """
-        claims, known = tuple(claims), self._verdicts
-        new = [claim for claim in claims if id(claim) not in known]
+        claims, verdicts = tuple(claims), self._verdicts
+        new = [claim for claim in claims if id(claim) not in verdicts]
         with keeping(self.run):
             evidence = None
             try:
@@ -311,12 +313,12 @@ class Reading:
             except StagescopeError:
                 raise
             except (Exception, SystemExit) as error:
-                known |= {id(claim): (claim, claim.without_evidence(error)) for claim in new}
+                verdicts |= {id(claim): (claim, claim.without_evidence(error)) for claim in new}
             with one_blas_thread(), progress_for(self.progress) as bar:  # matrices are small: more threads only cost
                 for claim in bar.each(new, "claims", "claims"):
-                    if id(claim) not in known:
-                        known[id(claim)] = claim, claim.judge(self.run, evidence)
-        return Ledger(self.run.status, self.run.clock, tuple(known[id(claim)][1] for claim in claims))
+                    if id(claim) not in verdicts:
+                        verdicts[id(claim)] = claim, claim.judge(self.run, evidence)
+        return Ledger(self.run.status, self.run.clock, tuple(verdicts[id(claim)][1] for claim in claims))
 
     @property
     def prediction(self) -> SaddlePath | None:
@@ -381,7 +383,7 @@ class Reading:
         return self._derived[0]
 
     @property
-    def underived(self) -> tuple[str, ...]:
+    def failed_views(self) -> tuple[str, ...]:
         """A sentence on each view that could not be made."""
         return self._derived[1]
 
@@ -400,8 +402,8 @@ class Reading:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the summary of the run, and the parts of its reading."""
-        made = ["curves", "stages", "ladder", "ledger", "views", "derived", "prediction", "transitions", "evidence", "field"]
-        parts = ", ".join(f"reading.{name}" for name in made)
+        names = ["curves", "stages", "ladder", "ledger", "views", "derived", "prediction", "transitions", "evidence", "field"]
+        parts = ", ".join(f"reading.{name}" for name in names)
         return block(self.run._repr_html_(), note(f"Parts, each computed when first used: {parts}"))
 
     @contextmanager
@@ -419,24 +421,24 @@ class Reading:
         `make` is a function or method with a name; the arguments are texts, finite numbers, or lists or dictionaries of them.
         A failure is remembered too, and raised again. A claim states the cost of its companions in `Claim.cost`.
         """
-        made, key = self._companions, _companion_key(make, arguments)
-        if key not in made:
+        results, key = self._companions, _companion_key(make, arguments)
+        if key not in results:
             try:
                 with keeping(self.run):
-                    made[key] = make(*arguments)
+                    results[key] = make(*arguments)
             except StagescopeError as error:
-                made[key] = error
-        if isinstance(made[key], StagescopeError):
-            raise made[key]
-        return made[key]
+                results[key] = error
+        if isinstance(results[key], StagescopeError):
+            raise results[key]
+        return results[key]
 
     def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made]:
         """The same for each value, for a claim over several runs; those that could not be made are left out."""
-        made = []
+        results = []
         for value in values:
             with suppress(StagescopeError):
-                made.append(self.companion(make, value))
-        return made
+                results.append(self.companion(make, value))
+        return results
 
     def need_frames(self) -> None:
         """Refuse a run without frames."""
@@ -448,9 +450,9 @@ class Reading:
         """The id of the type of field."""
         return self.run.type
 
-    def unread(self, what: str) -> InputError:
+    def not_available_error(self, kind: str) -> InputError:
         """Why there are no observables or claims: the package of the paper is missing, or no paper has them for such runs."""
-        return missing(self.type) or InputError(f"no {what} are written for runs of {self.type!r}")
+        return missing(self.type) or InputError(f"no {kind} are written for runs of {self.type!r}")
 
     @property
     def cost(self) -> Cost:
@@ -480,22 +482,22 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     if not isinstance(run, Run):
         raise InputError(f"expected a run or its folder, got {type(run).__name__}")
     objectives = run.memo.setdefault("objectives", [])
-    given = [objective for spec, objective in objectives if spec is run.spec]
-    if what is None and len(given) == 1:  # of two nobody knows which is meant
-        what = given[0]
-    readings: deque[Reading] = run.memo.setdefault("readings", deque(maxlen=KEPT))
-    for known in readings:
-        if known.what is what and _same_run(known.run, run):
-            return known
+    objectives_of_run = [objective for spec, objective in objectives if spec is run.spec]
+    if what is None and len(objectives_of_run) == 1:  # of two nobody knows which is meant
+        what = objectives_of_run[0]
+    readings: deque[Reading] = run.memo.setdefault("readings", deque(maxlen=READINGS))
+    for earlier in readings:
+        if earlier.what is what and _same_run(earlier.run, run):
+            return earlier
     if what is not None:
         field_of(run.spec, what)  # refuses an objective that the run does not move
     kind = kind_of(run.type)
-    found = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
-    found.kind = kind
-    if what is not None and len(given) < 2 and all(objective is not what for objective in given):
+    run_reading = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
+    run_reading.kind = kind
+    if what is not None and len(objectives_of_run) < 2 and all(objective is not what for objective in objectives_of_run):
         objectives.append((run.spec, what))
-    readings.appendleft(found)
-    return found
+    readings.appendleft(run_reading)
+    return run_reading
 
 
 def _companion_key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
@@ -506,15 +508,15 @@ def _companion_key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> byte
     try:
         return canonical([module, name, *arguments])
     except (TypeError, ValueError) as error:
-        wanted = "texts, finite numbers, or lists or dictionaries of them"
-        raise InputError(f"the arguments of the companion {name!r} must be {wanted}: {message(error)}") from None
+        expected = "texts, finite numbers, or lists or dictionaries of them"
+        raise InputError(f"the arguments of the companion {name!r} must be {expected}: {message(error)}") from None
 
 
-def _same_run(one: Run, other: Run) -> bool:
+def _same_run(one: Run, copy: Run) -> bool:
     """Whether two copies of a run have the same arrays, were made in the same way, and ended so."""
-    same = all(getattr(one, part) is getattr(other, part) for part in ("params", "series", "spec"))
+    same_arrays = all(getattr(one, part) is getattr(copy, part) for part in ("params", "series", "spec"))
     facts = ("clock", "seed", "study", "config", "status", *(() if one.done else ("reason",)))
-    return same and all(getattr(one, part) == getattr(other, part) for part in facts)
+    return same_arrays and all(getattr(one, part) == getattr(copy, part) for part in facts)
 
 
 def stages(run: Run | str | Path) -> Stages:
@@ -564,9 +566,9 @@ def check(
         >>> print(ss.check(snap).summary())
         3 confirmed, 8 inconclusive (11 groups of 13 claims)
     """
-    found = reading(run)
-    with found.showing(progress):
-        return found.check(claims, elsewhere, control)
+    run_reading = reading(run)
+    with run_reading.showing(progress):
+        return run_reading.check(claims, elsewhere, control)
 
 
 def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:
@@ -585,7 +587,7 @@ def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, 
         >>> print(next(iter(ss.saddle_ladder(run))).label)
         (0,0)
     """
-    found = reading(run, what)
-    found.need_frames()
-    with found.showing(progress):
-        return found.ladder
+    run_reading = reading(run, what)
+    run_reading.need_frames()
+    with run_reading.showing(progress):
+        return run_reading.ladder

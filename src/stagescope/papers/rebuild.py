@@ -82,28 +82,30 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
 
 def differences(before: dict[str, Any], field: Field) -> list[str]:
     """Why a run of this field may go on differently here."""
-    found = manifests.other_bits(before)
-    known = before.get("objective")
-    if known is not None and known != fingerprint(field.objective or field):
-        what = "its code, its data or a parameter has changed"
-        found.append(f"this is another objective than the one this run began with ({what}): the run will be a mixture of both")
-    return found
+    sentences = manifests.other_bits(before)
+    recorded = before.get("objective")
+    if recorded is not None and recorded != fingerprint(field.objective or field):
+        change = "its code, its data or a parameter has changed"
+        sentences.append(
+            f"this is another objective than the one this run began with ({change}): the run will be a mixture of both"
+        )
+    return sentences
 
 
-def own_objective(given: str) -> Objective | Field:
+def own_objective(target: str) -> Objective | Field:
     """The objective that "module:NAME" names: an Objective, a Field, or a function without arguments that returns one."""
-    module, name = parts(given, "objective", "mymodel:loss")
-    found = member(imported(module, "objective"), name, (Objective, Field, FunctionType))
-    if isinstance(found, FunctionType | type):
+    module, name = parts(target, "objective", "mymodel:loss")
+    named_object = member(imported(module, "objective"), name, (Objective, Field, FunctionType))
+    if isinstance(named_object, FunctionType | type):
         try:
-            found = found()
+            named_object = named_object()
         except (Exception, SystemExit) as error:  # the user's own code may raise anything
-            said = f"{type(error).__name__}: {message(error)}"
-            raise InputError(f"{given} was called without arguments to make an objective, and raised {said}") from None
-    if not isinstance(found, Objective | Field):
-        what = "an Objective, or a function without arguments that returns one, such as ss.JaxObjective(loss)"
-        raise InputError(f"{given} gives {type(found).__name__}; name {what}")
-    return found
+            failure = f"{type(error).__name__}: {message(error)}"
+            raise InputError(f"{target} was called without arguments to make an objective, and raised {failure}") from None
+    if not isinstance(named_object, Objective | Field):
+        expected = "an Objective, or a function without arguments that returns one, such as ss.JaxObjective(loss)"
+        raise InputError(f"{target} gives {type(named_object).__name__}; name {expected}")
+    return named_object
 
 
 def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
@@ -113,18 +115,18 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
     if spec["field"]["type"] == "own":
         if what is None:
             name = spec["field"]["name"]
-            how = "`ss.resume(folder, objective)` or `ss.saddle_ladder(run, objective)` in Python"
-            raise InputError(f"this run moves your own objective {name!r}: add --objective MODULE:NAME, or {how}")
+            remedy = "`ss.resume(folder, objective)` or `ss.saddle_ladder(run, objective)` in Python"
+            raise InputError(f"this run moves your own objective {name!r}: add --objective MODULE:NAME, or {remedy}")
         if isinstance(what, JaxObjective) and what.name != spec["field"]["name"]:
             raise InputError(
                 f"this run moves the objective {spec['field']['name']!r}, not {what.name!r}: pass the one it was made with"
             )
-        found = what
+        source = what
     elif what is not None:
         raise InputError("this run knows its own objective: leave yours out")
     else:
-        found = rebuilt(spec["field"])
-    return as_field(found)
+        source = rebuilt(spec["field"])
+    return as_field(source)
 
 
 def rebuilt(spec: Any) -> Any:
@@ -133,8 +135,8 @@ def rebuilt(spec: Any) -> Any:
     for name in names:
         load_type(name)
     for name in names:
-        if lacking := missing(name):
-            raise lacking
+        if error := missing(name):
+            raise error
     return build(spec)
 
 
@@ -238,8 +240,8 @@ def companion_run(what: Objective | Field, start: Params, dynamics: Dynamics, **
     return ended(evolve(what, start, dynamics, progress=False, **options))
 
 
-def ended(run: Run, what: str = "the companion run") -> Run:
+def ended(run: Run, name: str = "the companion run") -> Run:
     """A run that reached its end; an error that says how it ended otherwise."""
     if not run.done:
-        raise StagescopeError(f"{what} ended {run.status}: {run.reason}")
+        raise StagescopeError(f"{name} ended {run.status}: {run.reason}")
     return run

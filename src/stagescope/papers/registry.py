@@ -32,7 +32,7 @@ _PROCESSES = ("stagescope.processes.markov_chain", "stagescope.corpora.corpus")
 
 
 @cache
-def _found() -> tuple[dict[str, Paper], tuple[str, ...]]:
+def _load_all() -> tuple[dict[str, Paper], tuple[str, ...]]:
     """Papers by name, and a sentence for each that was left out."""
     papers: dict[str, Paper] = {}
     problems: list[str] = []
@@ -41,14 +41,14 @@ def _found() -> tuple[dict[str, Paper], tuple[str, ...]]:
     places: list[tuple[str, str | None, Callable[[], Any]]] = [
         (module, None, partial(named_object, f"{module}:PAPER")) for module in _our_modules()
     ]
-    others = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
-    places += [(entry.value, entry.value.partition(":")[0].partition(".")[0], entry.load) for entry in others]
-    for where, package, load in places:
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
+    places += [(entry.value, entry.value.partition(":")[0].partition(".")[0], entry.load) for entry in entries]
+    for source, package, load in places:
         try:
             paper = _checked(load(), package, papers, sources)
-            papers[paper.name], sources[paper.name] = paper, where
+            papers[paper.name], sources[paper.name] = paper, source
         except (Exception, SystemExit) as error:  # whatever one paper raises must not stop the others
-            problems.append(f"the paper at {where} was left out: {_sentence(error)}")
+            problems.append(f"the paper at {source} was left out: {_sentence(error)}")
     return papers, tuple(problems)
 
 
@@ -65,10 +65,10 @@ def _sentence(error: BaseException) -> str:
 def _checked(paper: Any, package: str | None, papers: Mapping[str, Paper], sources: Mapping[str, str]) -> Paper:
     """A paper that is well made and shares no name with those before it, which are at `sources`."""
     check_paper(paper)
-    for other in papers.values():
-        for what, names in _names(paper).items():
-            for name in names & _names(other)[what]:
-                raise InputError(f"the paper at {sources[other.name]} has the {what} {name!r} already; rename yours")
+    for earlier in papers.values():
+        for kind, names in _names(paper).items():
+            for name in names & _names(earlier)[kind]:
+                raise InputError(f"the paper at {sources[earlier.name]} has the {kind} {name!r} already; rename yours")
     check_owner(paper, package)
     return paper
 
@@ -98,7 +98,7 @@ def is_ours(name: str) -> bool:
 
 
 @cache
-def _alone(name: str) -> Paper | None:
+def _load_one(name: str) -> Paper | None:
     """A paper of this package, loaded without any other; None where there is none of this name, or `problems` says why not."""
     if not is_ours(name):
         return None
@@ -110,7 +110,7 @@ def _alone(name: str) -> Paper | None:
 
 def papers() -> dict[str, Paper]:
     """All papers by name."""
-    return _found()[0]
+    return _load_all()[0]
 
 
 def cite(name: str) -> str:
@@ -133,7 +133,7 @@ def cite(name: str) -> str:
 
 def problems() -> tuple[str, ...]:
     """One sentence for each paper that is installed and was left out."""
-    return _found()[1]
+    return _load_all()[1]
 
 
 def studies() -> dict[str, Study]:
@@ -157,10 +157,10 @@ def study(name: str) -> Study:
         >>> ss.study("scan-snap").title
         'Scan and snap: common tokens are dropped, distinct ones win, attention freezes'
     """
-    paper = _alone(name)
-    for each in paper.studies if paper is not None else ():
-        if each.name == name:
-            return each
+    paper = _load_one(name)
+    for of_study in paper.studies if paper is not None else ():
+        if of_study.name == name:
+            return of_study
     if name not in studies():
         raise unknown("study", name, studies(), more=problems())
     return studies()[name]
@@ -169,14 +169,14 @@ def study(name: str) -> Study:
 def stored_study(name: str) -> Study:
     """The study of a stored sweep."""
     if name not in studies():
-        what = f"this sweep is of the study {name!r}, which belongs to a package that is not installed"
-        raise InputError("; ".join((f"{what}; install the package of its paper", *problems())))
+        problem = f"this sweep is of the study {name!r}, which belongs to a package that is not installed"
+        raise InputError("; ".join((f"{problem}; install the package of its paper", *problems())))
     return studies()[name]
 
 
 def paper_of(study: str) -> Paper:
     """The paper that a study belongs to."""
-    return next(paper for paper in papers().values() if study in {each.name for each in paper.studies})
+    return next(paper for paper in papers().values() if study in {of_study.name for of_study in paper.studies})
 
 
 def _read_as(identity: str) -> tuple[Kind, str, Study] | None:
@@ -188,10 +188,10 @@ def _read_as(identity: str) -> tuple[Kind, str, Study] | None:
 @cache
 def _kinds(owner: str) -> dict[str, tuple[Kind, str, Study]]:
     """That of each type of field: of a paper of ours alone where it is the owner, otherwise of all papers."""
-    paper = _alone(owner)
+    paper = _load_one(owner)
     among = studies().values() if paper is None else paper.studies
-    every = ((kind, *split_target(field), each) for each in among for kind in each.kinds for field in kind.fields)
-    return {type_id(module, name): (kind, module, study) for kind, module, name, study in every}
+    targets = ((kind, *split_target(field), of_study) for of_study in among for kind in of_study.kinds for field in kind.fields)
+    return {type_id(module, name): (kind, module, study) for kind, module, name, study in targets}
 
 
 @cache
@@ -300,10 +300,10 @@ def missing(identity: str) -> InputError | None:
 
     if _read_as(identity) or missing_type(identity, ()) is None:
         return None
-    lacking = missing_type(identity, problems())
-    if lacking and is_ours(identity.rpartition("/")[0]):
+    error = missing_type(identity, problems())
+    if error and is_ours(identity.rpartition("/")[0]):
         return InputError("; ".join((f"this version of Stagescope has no type {identity!r}, which this run needs", *problems())))
-    return lacking
+    return error
 
 
 @cache
@@ -340,5 +340,5 @@ def run_study(
         <Run linear-icl: 200 frames to t=10, finished>
     """
     of_name = study(name)
-    chosen = of_name.configured(preset, **options)
-    return of_name.run(chosen, seed=seed, out=out, overwrite=overwrite, checksum=checksum, progress=progress)
+    choices = of_name.configured(preset, **options)
+    return of_name.run(choices, seed=seed, out=out, overwrite=overwrite, checksum=checksum, progress=progress)

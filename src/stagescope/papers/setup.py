@@ -20,21 +20,21 @@ SPELLED = {"b1": "beta1", "b2": "beta2"}
 """Options whose name says more than that of the field."""
 
 
-def make_dynamics(options: Any, **given: Any) -> Dynamics:
+def make_dynamics(options: Any, **fields: Any) -> Dynamics:
     """The flow or the descent that `--optimizer` names."""
-    return make_flow(options, **given) if options.optimizer == "flow" else make_descent(options, **given)
+    return make_flow(options, **fields) if options.optimizer == "flow" else make_descent(options, **fields)
 
 
-def make_flow(options: Any, **given: Any) -> GradientFlow:
+def make_flow(options: Any, **fields: Any) -> GradientFlow:
     """A flow with the options that are fields of `GradientFlow`."""
-    return GradientFlow(**{**_shared(options, GradientFlow), **given})
+    return GradientFlow(**{**_shared(options, GradientFlow), **fields})
 
 
-def make_descent(options: Any, optimizer: str | None = None, **given: Any) -> Descent:
+def make_descent(options: Any, optimizer: str | None = None, **fields: Any) -> Descent:
     """Steps by the optimizer named, by default that of the options."""
     name = optimizer or options.optimizer
     kind = Adam if name in ADAMS else OPTIMIZERS[name]
-    return Descent(**{**_shared(options, Descent), "optimizer": kind(**_shared(options, kind) | ADAMS.get(name, {})), **given})
+    return Descent(**{**_shared(options, Descent), "optimizer": kind(**_shared(options, kind) | ADAMS.get(name, {})), **fields})
 
 
 def make_record(options: Any) -> Record | None:
@@ -50,4 +50,4 @@ def make_record(options: Any) -> Record | None:
 def _shared(options: Any, kind: type[Described]) -> dict[str, Any]:
     """Values of the options that have the names of fields."""
     options_of = {name: SPELLED.get(name, name) for name in kind.model_fields}
-    return {name: getattr(options, own) for name, own in options_of.items() if own in type(options).model_fields}
+    return {name: getattr(options, spelled) for name, spelled in options_of.items() if spelled in type(options).model_fields}

@@ -73,7 +73,7 @@ def final_loss(run: "Run") -> dict[str, float]:
     return {"loss": float(run.series["loss"][-1])} if "loss" in run.series and run.frames else {}
 
 
-def nothing(options: Options) -> None:
+def accept_all(options: Options) -> None:
     """The default of `check_use`: every option has an effect."""
 
 
@@ -104,7 +104,7 @@ class Study:
     options: type[Options]
     presets: Mapping[str, Mapping[str, Any]]
     setup: Callable[[Any, int], Setup]
-    check_use: Callable[[Any], None] = nothing
+    check_use: Callable[[Any], None] = accept_all
     preset_notes: Mapping[str, str] = field(default_factory=dict)
     kinds: tuple[Kind, ...] = ()
     tags: tuple[str, ...] = ()
@@ -180,8 +180,8 @@ PLACES = (Path(stagescope.__file__).parent / "reproductions", Path(stagescope.__
 def reproduction(paper: str) -> ModuleType:
     """The package of scripts of a paper; it is loaded when it is first asked for."""
     if not any((place / paper / "__init__.py").is_file() for place in PLACES):
-        where = " or ".join(map(str, PLACES))
-        raise StagescopeError(f"the scripts of {paper} are not in {where}: install the package again, or run in a checkout")
+        folders = " or ".join(map(str, PLACES))
+        raise StagescopeError(f"the scripts of {paper} are not in {folders}: install the package again, or run in a checkout")
     if PACKAGE not in sys.modules:
         package = ModuleType(PACKAGE)
         package.__path__ = [str(place) for place in PLACES if place.is_dir()]

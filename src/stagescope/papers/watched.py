@@ -55,17 +55,6 @@ class WatchedReading(Reading):
         return rates_of(self.run)
 
     @cached_property
-    def moved(self) -> np.ndarray:
-        """How far each head's pattern is from the first record (record, layer, head).
-
-        It is the root mean square distance of rows, at most sqrt(2), from a sketch that keeps it to 10 to 30 %.
-        """
-        if "sketch" not in self.run.series:
-            raise InputError("no sketch of the patterns was recorded, so nothing is known of how far they moved")
-        sketch = np.asarray(self.run.series["sketch"], dtype=float)
-        return np.linalg.norm(sketch - sketch[:1], axis=-1)
-
-    @cached_property
     def head_events(self) -> tuple[HeadEvent, ...]:
         """Fast changes of attention, whether they count or not."""
         return head_events(self.run)
@@ -86,7 +75,7 @@ class WatchedReading(Reading):
             "repeat_loss": FLOORS.loss * float(np.ptp(good)) if len(good) else 0.0,
             "embedding_rank": FLOORS.rank * largest,
         }
-        return tuple((name, each) for name, each in super().curve_events if abs(each.amplitude) >= floors.get(name, 0.0))
+        return tuple((name, change) for name, change in super().curve_events if abs(change.amplitude) >= floors.get(name, 0.0))
 
     @cached_property
     def stages(self) -> Stages:
@@ -94,23 +83,23 @@ class WatchedReading(Reading):
 
         An event of attention counts only where the gate is open; otherwise it is listed as not counted.
         """
-        found, counted = self.free_stages, self.gate.open
+        free, counts = self.free_stages, self.gate.open
         events = {f"{ATTENTION} {k}": event for k, event in enumerate(self.head_events, 1)}
-        estimates = dict(found.estimates)
+        estimates = dict(free.estimates)
         for name, event in events.items():
-            missing = Event.missing("not counted", HOW)
-            estimates[name] = Event(event.t, event.low, event.high, how=HOW) if counted else missing
+            not_counted = Event.missing("not counted", HOW)
+            estimates[name] = Event(event.t, event.low, event.high, how=HOW) if counts else not_counted
         # A flag on each event that came while the learning rate was still rising.
         end = warm_up_end(self.rates)
         inside = {name for name, event in estimates.items() if end is not None and event.time is not None and event.time < end}
         until = "" if end is None or end == np.inf else f", until {end:.5g}"
         flags = dict.fromkeys(sorted(inside), f"inside the warm-up: the learning rate is still rising{until}")
-        notes = {**found.notes, **flags, **self._further(events)}
-        stages = [*found.stages, *(rate.stage for rate in self.rates)]
-        if counted:
+        notes = {**free.notes, **flags, **self._further(events)}
+        stages = [*free.stages, *(rate.stage for rate in self.rates)]
+        if counts:
             stages += [_stage(name, event, notes.get(name, "")) for name, event in events.items()]
             stages += [stage for head in self.heads for stage in _spells(head, float(self.run.time[0]))]
-        return replace(Stages.of(found.status, found.clock, estimates, tuple(stages), notes), transitions=found.transitions)
+        return replace(Stages.of(free.status, free.clock, estimates, tuple(stages), notes), transitions=free.transitions)
 
     def _further(self, events: Mapping[str, HeadEvent]) -> dict[str, str]:
         """What the gate says, why events do not count, and what is not known."""
@@ -124,38 +113,39 @@ class WatchedReading(Reading):
             if named:
                 notes["heads"] = f"{named} of {len(self.heads)} heads have names, which are no stages: the gate is closed"
         if not self.rates:
-            known = "learning_rate" in self.run.series and np.isfinite(self.run.series["learning_rate"]).sum() > 1
-            why = "it has no schedule to show" if known else "it was not recorded, so what lies inside a warm-up is not marked"
-            notes[RATES] = why
+            recorded = "learning_rate" in self.run.series and np.isfinite(self.run.series["learning_rate"]).sum() > 1
+            notes[RATES] = (
+                "it has no schedule to show" if recorded else "it was not recorded, so what lies inside a warm-up is not marked"
+            )
         return notes
 
     def check(self, claims: Claims = (), elsewhere: bool = False, control: Run | str | Path | None = None) -> Ledger:
         """The verdicts of all papers' claims on watched models, then your own; `control` is a run with nothing to learn."""
-        return super().check(claims, elsewhere) if control is None else self.beside_control(control).check(claims, elsewhere)
+        return super().check(claims, elsewhere) if control is None else self.with_control(control).check(claims, elsewhere)
 
-    def beside_control(self, control: Run | str | Path) -> "WatchedReading":
+    def with_control(self, control: Run | str | Path) -> "WatchedReading":
         """This reading with a control; what it has computed is kept, its verdicts are not."""
-        other = reading(control)
-        if not isinstance(other, WatchedReading):
-            raise InputError(f"the control is a run of {other.type!r}; give one of ss.watch or ss.read_checkpoints")
-        if other is self or other.run.series is self.run.series:
+        control_reading = reading(control)
+        if not isinstance(control_reading, WatchedReading):
+            raise InputError(f"the control is a run of {control_reading.type!r}; give one of ss.watch or ss.read_checkpoints")
+        if control_reading is self or control_reading.run.series is self.run.series:
             raise InputError("the control is the run itself; give another run, such as the same training on shuffled text")
-        kept: list[WatchedReading] = vars(self).setdefault("_controlled", [])
-        for known in kept:
-            if known.control is other:
-                return known
-        made = copy(self)
-        made.control, made._verdicts = other, {}
+        controlled: list[WatchedReading] = vars(self).setdefault("_controlled", [])
+        for earlier in controlled:
+            if earlier.control is control_reading:
+                return earlier
+        twin = copy(self)
+        twin.control, twin._verdicts = control_reading, {}
         for name in _BY_CONTROL:
-            vars(made).pop(name, None)
-        kept.append(made)
-        return made
+            vars(twin).pop(name, None)
+        controlled.append(twin)
+        return twin
 
 
 def _stage(name: str, event: HeadEvent, flag: str) -> Stage:
     moves = [
         {
-            "curve": move.what,
+            "curve": move.measure,
             "layer": move.layer,
             "head": move.head,
             "t": move.transition.t,
@@ -164,17 +154,17 @@ def _stage(name: str, event: HeadEvent, flag: str) -> Stage:
         for move in event.moves
     ]
     facts = {"t": event.t, "low": event.low, "high": event.high, "moves": moves, "warm_up": bool(flag)}
-    said = f"{event.sentence}." + (f" It lies {flag}." if flag else "")
-    return Stage(name, event.start, event.stop, said, ATTENTION, facts)
+    sentence = f"{event.sentence}." + (f" It lies {flag}." if flag else "")
+    return Stage(name, event.start, event.stop, sentence, ATTENTION, facts)
 
 
 def _spells(head: Head, begin: float) -> Iterator[Stage]:
     for spell in head.spells:
         start = begin if spell.step is None else spell.step
-        when = "at the first record" if spell.step is None else f"[{span_text(spell.low or 0.0, spell.high or 0.0)}]"
-        said = f"Began {when}; score {spell.score:.2f}, by chance {spell.chance:.2f}."
+        begin_text = "at the first record" if spell.step is None else f"[{span_text(spell.low or 0.0, spell.high or 0.0)}]"
+        sentence = f"Began {begin_text}; score {spell.score:.2f}, by chance {spell.chance:.2f}."
         facts = {"score": spell.score, "chance": spell.chance, "low": spell.low, "high": spell.high}
-        yield Stage(spell.name, start, spell.stop, said, head.label, facts, aside=True)
+        yield Stage(spell.name, start, spell.stop, sentence, head.label, facts, aside=True)
 
 
 GLOSSARY = {
@@ -186,7 +176,7 @@ GLOSSARY = {
     "learning rate": "The size of a step of the optimiser; often raised at first (warm-up) and lowered later (decay).",
     "context gain": "How much lower the loss is late in a sequence than early: what the model takes from context.",
 }
-MOST = 3
+MOST_NAMES = 3
 """Heads with a name that a caption lists."""
 
 
@@ -195,26 +185,26 @@ def explain(reading: WatchedReading) -> Explained:
         model = model_of(reading.run)
     except InputError:  # somebody else wrote the run
         return any_explained(reading)
-    said = captions(reading.told_stages, lambda stage: _said(stage, reading))
-    return Explained(_sentence(reading, model), captions=said, glossary=GLOSSARY)
+    stage_captions = captions(reading.told_stages, lambda stage: _words(stage, reading))
+    return Explained(_sentence(reading, model), captions=stage_captions, glossary=GLOSSARY)
 
 
 def _sentence(reading: WatchedReading, model: Model) -> str:
     run, layers = reading.run, len(model.heads)
     heads = sorted(set(model.heads))
-    each = f"{heads[0]} heads in each" if len(heads) == 1 else f"{sum(model.heads)} heads in all"
+    head_counts = f"{heads[0]} heads in each" if len(heads) == 1 else f"{sum(model.heads)} heads in all"
     words = "" if model.vocabulary is None else f", {model.vocabulary:,} tokens"
-    how = "watched while it trained" if run.type == "watched" else "read from its checkpoints"
-    when = f"{run.frames:,} records from {run.clock} {run.time[0]:,.0f} to {run.time[-1]:,.0f}"
-    seen = f"The loss and the heads are those on a fixed probe of sequences of {model.length} tokens"
-    return f"{model.name}: {layers} layer{'s' * (layers != 1)}, {each}{words}, {how}; {when}. {seen}."
+    source = "watched while it trained" if run.type == "watched" else "read from its checkpoints"
+    span = f"{run.frames:,} records from {run.clock} {run.time[0]:,.0f} to {run.time[-1]:,.0f}"
+    probe = f"The loss and the heads are those on a fixed probe of sequences of {model.length} tokens"
+    return f"{model.name}: {layers} layer{'s' * (layers != 1)}, {head_counts}{words}, {source}; {span}. {probe}."
 
 
-def _said(stage: Stage, reading: WatchedReading) -> str:
+def _words(stage: Stage, reading: WatchedReading) -> str:
     stop = float(reading.run.time[-1]) if stage.stop is None else stage.stop
-    other = [one for one in reading.told_stages if one.track and stage.start <= one.start <= stop]
-    moved = [one.facts["t"] for one in other if one.track == ATTENTION]
-    named = [f"{one.name} ({one.track}, {one.start:,.0f})" for one in other if one.aside]
-    heads = f" New names of heads: {listed(named, most=MOST)}." if named else ""
-    many = f"Attention changes fast {len(moved)} time{'s' * (len(moved) != 1)}, first at {min(moved):,.0f}." if moved else ""
-    return f"{plain(stage)} {many}{heads}".strip()
+    stages = [one for one in reading.told_stages if one.track and stage.start <= one.start <= stop]
+    times = [one.facts["t"] for one in stages if one.track == ATTENTION]
+    named = [f"{one.name} ({one.track}, {one.start:,.0f})" for one in stages if one.aside]
+    heads = f" New names of heads: {listed(named, most=MOST_NAMES)}." if named else ""
+    changes = f"Attention changes fast {len(times)} time{'s' * (len(times) != 1)}, first at {min(times):,.0f}." if times else ""
+    return f"{plain(stage)} {changes}{heads}".strip()

@@ -105,11 +105,11 @@ class Chain(Process):
         The same sequences that `sample` draws at length + 1, but only the present token of each is ever held.
         """
         require_memory("the counts", "take fewer sequences", batch, self.vocab)
-        counts, every = np.zeros((batch, self.vocab), dtype=np.int32), np.arange(batch)
+        counts, rows = np.zeros((batch, self.vocab), dtype=np.int32), np.arange(batch)
         last = token = np.zeros(batch, dtype=np.int64)
         for place, token in enumerate(self._walk(key, batch, length + 1, start)):
             if place < length:
-                counts[every, token] += 1
+                counts[rows, token] += 1
                 last = token
         return counts, last, token
 
@@ -126,8 +126,8 @@ class Chain(Process):
         token = np.searchsorted(first / first[-1], key.random(batch), side="right")
         yield token
         for _ in range(length - 1):
-            at = np.minimum(token + key.random(batch), below[token])
-            token = np.searchsorted(table, at, side="right") - self.vocab * token
+            points = np.minimum(token + key.random(batch), below[token])
+            token = np.searchsorted(table, points, side="right") - self.vocab * token
             yield token
 
 
@@ -156,11 +156,14 @@ class MarkovChain(Chain):
             total = math.fsum(row)
             if abs(total - 1) > SUM_TOLERANCE:
                 raise ValueError(f"row {i} sums to {total:.12g}, not 1; divide it by its sum")
-        lost = self._unreachable()
-        if lost:
-            way = f"token {lost[1]} cannot be reached from token {lost[0]}"
-            raise ValueError(f"the chain is reducible: {way}; drop it or add a small probability")
-        period = self._period()
+        links = np.array(self.rows) > 0
+        ahead, back = _levels(links), _levels(links.T)
+        ways = {"token {} cannot be reached from token 0": ahead, "token 0 cannot be reached from token {}": back}
+        for way, levels in ways.items():
+            if levels.min() < 0:
+                raise ValueError(f"the chain is reducible: {way.format(levels.argmin())}; drop it or add a small probability")
+        starts, ends = np.nonzero(links)
+        period = np.gcd.reduce(ahead[starts] + 1 - ahead[ends])  # of all round trips: levels are from a breadth-first search
         if period > 1:
             raise ValueError(f"the chain is periodic with period {period}; add a little persistence, such as .99 P + .01 I")
         return self
@@ -183,36 +186,12 @@ class MarkovChain(Chain):
             law[k] = law[:k] @ rates[:k, k]
         return law / law.sum()
 
-    def _unreachable(self) -> tuple[int, int] | None:
-        """Two tokens of which the second cannot be reached from the first."""
-        links = np.array(self.rows) > 0
-        for forward, graph in ((True, links), (False, links.T)):
-            seen = _reached(graph)
-            if not seen.all():
-                other = int(np.flatnonzero(~seen)[0])
-                return (0, other) if forward else (other, 0)
-        return None
 
-    def _period(self) -> int:
-        """gcd of level(i) + 1 - level(j) over links i -> j, with levels from a breadth-first search."""
-        links = np.array(self.rows) > 0
-        level = {0: 0}
-        queue, period = [0], 0
-        for i in queue:
-            for j in np.flatnonzero(links[i]).tolist():
-                if j not in level:
-                    level[j] = level[i] + 1
-                    queue.append(j)
-                period = math.gcd(period, abs(level[i] + 1 - level[j]))
-        return period
-
-
-def _reached(links: np.ndarray) -> np.ndarray:
-    seen = np.zeros(len(links), dtype=bool)
-    queue = [0]
-    seen[0] = True
-    for i in queue:
-        new = np.flatnonzero(links[i] & ~seen).tolist()
-        seen[new] = True
-        queue += new
-    return seen
+def _levels(links: np.ndarray) -> np.ndarray:
+    """How many links lead from token 0 to each token, by a breadth-first search; -1 where none do."""
+    levels, level = np.where(np.arange(len(links)) == 0, 0, -1), 0
+    while (levels == level).any():
+        following = links[levels == level].any(axis=0) & (levels < 0)
+        level += 1
+        levels[following] = level
+    return levels

@@ -37,7 +37,7 @@ class Strategies:
         return np.array([np.asarray(law, dtype=float) for law in self.laws.values()])
 
     @cached_property
-    def _own(self) -> np.ndarray:
+    def _negative_entropies(self) -> np.ndarray:
         """sum p log p of each strategy at each place (strategies, contexts, places)."""
         return np.sum(self._laws * np.log(np.maximum(self._laws, 1e-300)), axis=-1)
 
@@ -46,23 +46,23 @@ class Strategies:
 
         Of a sample it is the mean over places; with `weights` the contexts sum to the whole.
         """
-        apart = self._own - np.einsum("snpk,npk->snp", self._laws, logs)
-        return apart.mean(axis=2) if self.weights is None else np.sum(apart * self.weights, axis=2)
+        divergence = self._negative_entropies - np.einsum("snpk,npk->snp", self._laws, logs)
+        return divergence.mean(axis=2) if self.weights is None else np.sum(divergence * self.weights, axis=2)
 
     def divergences(self, logs: np.ndarray) -> np.ndarray:
         """KL(strategy || model), mean over all contexts (strategies,)."""
-        each = self.each(logs)
-        return each.mean(axis=1) if self.weights is None else each.sum(axis=1)
+        by_context = self.each(logs)
+        return by_context.mean(axis=1) if self.weights is None else by_context.sum(axis=1)
 
     def nearest(self, logs: np.ndarray) -> tuple[int, bool]:
         """The place of the strategy with the least divergence, and whether it is least beyond doubt.
 
         Of a sample that is: by more than two standard errors of the difference to every other one.
         """
-        means, each = self.divergences(logs), self.each(logs)
+        means, by_context = self.divergences(logs), self.each(logs)
         best = int(np.argmin(means))
         if self.weights is not None:
             return best, True
-        apart = np.delete(each, best, axis=0) - each[best]
-        error = 2 * apart.std(axis=1, ddof=1) / np.sqrt(apart.shape[1])
-        return best, bool(np.all(apart.mean(axis=1) > error))
+        leads = np.delete(by_context, best, axis=0) - by_context[best]
+        error = 2 * leads.std(axis=1, ddof=1) / np.sqrt(leads.shape[1])
+        return best, bool(np.all(leads.mean(axis=1) > error))

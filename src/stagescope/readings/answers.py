@@ -53,8 +53,8 @@ def kept_answer(what: str) -> Callable[[Callable[[Any], Answer]], Callable[[Any]
             run = reading.run
             # An objective of the user's, or a control, is no part of the run.
             name = None if reading.what is not None or getattr(reading, "control", None) is not None else _name_of(run, what)
-            if name is not None and (found := caches.kept(name, partial(decoded, what))) is not None:
-                return found
+            if name is not None and (stored := caches.kept(name, partial(decoded, what))) is not None:
+                return stored
             with keeping(run):
                 value = compute(reading)
             if name is not None:
@@ -76,7 +76,7 @@ def stored_answer(folder: Path, what: str) -> Any:
         name = _name(what, manifest, manifest)
         if name is None or data != (json.dumps(sealed, indent=1) + "\n").encode():
             return None
-        if (found := caches.kept(name, partial(decoded, what))) is None:
+        if (answer := caches.kept(name, partial(decoded, what))) is None:
             return None
         for path, digest in manifest["files"].items():
             if {"", ".", ".."}.intersection(path.split("/")):
@@ -86,7 +86,7 @@ def stored_answer(folder: Path, what: str) -> Any:
                     return None
     except (StagescopeError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None  # the command says what is wrong with the folder
-    return found
+    return answer
 
 
 def _name_of(run: "Run", what: str) -> str | None:
@@ -133,7 +133,7 @@ def _objects(spec: Any) -> Iterator[Mapping[str, Any]]:
 def _ours(spec: Mapping[str, Any]) -> bool:
     """Whether the code that reads a run is this package: the stamp of the code knows no other."""
     papers = Path(__file__).parents[1] / "papers"
-    owners = [each["type"].rpartition("/") for each in _objects(spec)]
+    owners = [part["type"].rpartition("/") for part in _objects(spec)]
     if any(name == "own" or (owner and not (papers / owner.replace("-", "_")).is_dir()) for owner, _, name in owners):
         return False
     if spec["field"] is not None:
@@ -145,11 +145,11 @@ def _ours(spec: Mapping[str, Any]) -> bool:
 
 def _texts(spec: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Path, size and time of change of the files of each text: an answer may be given without a text that comes later."""
-    for each in _objects(spec):
-        if each["type"] == "TextCorpus":
+    for part in _objects(spec):
+        if part["type"] == "TextCorpus":
             from stagescope.corpora.known import files_here
 
-            for path in sorted(files_here(each["source"]).values()):
+            for path in sorted(files_here(part["source"]).values()):
                 yield [str(path), path.stat().st_size, path.stat().st_mtime_ns]
 
 
@@ -182,7 +182,7 @@ def _plain(value: Any) -> Any:
         return ["dict", *([_plain(key), _plain(item)] for key, item in value.items())]
     name = type(value).__name__
     if CLASSES.get(name) == type(value).__module__:
-        return [name, {each.name: _plain(getattr(value, each.name)) for each in fields(value)}]
+        return [name, {field.name: _plain(getattr(value, field.name)) for field in fields(value)}]
     if name == "ndarray" and value.dtype.str in DTYPES:
         return ["array", value.dtype.str, list(value.shape), b64encode(value.tobytes()).decode()]
     if callable(value):  # the end of a leg, which is searched for when it is first asked for
@@ -197,21 +197,21 @@ def decoded(what: str, body: bytes) -> Any:
     plain = json.loads(body)
     if plain[0] != ANSWERS[what]:
         raise ValueError(f"{plain[0]!r:.40} is no answer to {what!r}")
-    return _made(plain)
+    return _restored(plain)
 
 
-def _made(plain: Any) -> Any:
+def _restored(plain: Any) -> Any:
     if not isinstance(plain, list):
         return plain
     kind, *parts = plain
     if kind in ("tuple", "list"):
-        return (tuple if kind == "tuple" else list)(map(_made, parts))
+        return (tuple if kind == "tuple" else list)(map(_restored, parts))
     if kind == "constant":
-        return partial(_made, parts[0])
+        return partial(_restored, parts[0])
     if kind == "dict":
-        return {_made(key): _made(item) for key, item in parts}
+        return {_restored(key): _restored(item) for key, item in parts}
     if kind == "array" and parts[0] in DTYPES:
         import numpy as np  # a ledger is shown without it
 
         return np.frombuffer(b64decode(parts[2]), parts[0]).reshape(parts[1]).copy()
-    return getattr(import_module(CLASSES[kind]), kind)(**{name: _made(item) for name, item in parts[0].items()})
+    return getattr(import_module(CLASSES[kind]), kind)(**{name: _restored(item) for name, item in parts[0].items()})

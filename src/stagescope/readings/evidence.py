@@ -51,9 +51,9 @@ class Evidence:
     def end(self) -> float:
         return float(self.time[-1])
 
-    def frame(self, when: float) -> int:
+    def frame(self, time: float) -> int:
         """The frame nearest to a time."""
-        return int(np.argmin(np.abs(self.time - when)))
+        return int(np.argmin(np.abs(self.time - time)))
 
     @property
     def dynamics(self) -> Mapping[str, Any]:

@@ -89,10 +89,10 @@ class ReplayTest:
             return f"the law passes through all {self.frames:,} frames, the farthest at {self.largest:.2g} of what is allowed"
         if self.reason or self.first is None:
             return self.reason
-        at = f"frame {self.first.frame} ({self.clock} = {self.first.time:.5g})"
-        far = f"{self.first.quantity} off by {self.first.relative:.2g} of their size"
-        more = f", {self.first.units:.2g} times what solver and storage explain" if np.isfinite(self.first.units) else ""
-        return f"the law of this run does not make its frames: it misses {at}, {far}{more}"
+        place = f"frame {self.first.frame} ({self.clock} = {self.first.time:.5g})"
+        deviation = f"{self.first.quantity} off by {self.first.relative:.2g} of their size"
+        excess = f", {self.first.units:.2g} times what solver and storage explain" if np.isfinite(self.first.units) else ""
+        return f"the law of this run does not make its frames: it misses {place}, {deviation}{excess}"
 
     def json(self) -> dict[str, Any]:
         return {**asdict(self), "sentence": self.sentence}
@@ -119,14 +119,14 @@ def read_refined(
         pieces = pieces_of(position, curves)
         cut = pieces > 1
         stretches = zip(position[:-1][cut], position[1:][cut], pieces[cut], strict=True)
-        wanted = np.concatenate([position, *(np.linspace(start, end, count + 1) for start, end, count in stretches)])
-        wanted = np.unique(np.rint(wanted) if "step" in run.series else wanted)
-        if len(wanted) == len(position):
+        targets = np.concatenate([position, *(np.linspace(start, end, count + 1) for start, end, count in stretches)])
+        targets = np.unique(np.rint(targets) if "step" in run.series else targets)
+        if len(targets) == len(position):
             break
-        again = replay(wanted)
-        if again is None:
+        refined_run = replay(targets)
+        if refined_run is None:
             return read(run)
-        position, curves = position_of(again), read(again)
+        position, curves = position_of(refined_run), read(refined_run)
     return curves
 
 
@@ -150,8 +150,8 @@ def why_no_replay(run: Run) -> str:
 def missed_start(run: Run, start: Params, what: str) -> ReplayTest | None:
     """A test that fails where the first frame of a run is not `start`, which is called `what`; None where it is."""
     first = np.concatenate([np.ravel(run.params[name][0]) for name in run.params])
-    wanted = np.concatenate([np.ravel(start[name]) for name in run.params]) if set(start) == set(run.params) else np.zeros(0)
-    far = float(np.linalg.norm(first - wanted) / max(np.linalg.norm(wanted), TINY)) if first.shape == wanted.shape else np.inf
+    begin = np.concatenate([np.ravel(start[name]) for name in run.params]) if set(start) == set(run.params) else np.zeros(0)
+    far = float(np.linalg.norm(first - begin) / max(np.linalg.norm(begin), TINY)) if first.shape == begin.shape else np.inf
     if far <= max(SAME_START, precision(first)):
         return None
     reason = f"the first frame of this run is not {what}: the parameters differ by {far:.2g} of their size"
@@ -166,17 +166,17 @@ class _Rows:
 
     def __init__(self, run: Run) -> None:
         self.run, self.positions = run, position_of(run)
-        self.same = np.zeros(run.frames, bool)
+        self.identical = np.zeros(run.frames, bool)
         self.series = {name: np.full(run.frames, np.nan) for name in ("t", "loss") if name in run.series}
-        self._others: dict[int, Params] = {}
+        self._differing: dict[int, Params] = {}
 
     def take(self, clock: Mapping[str, float], params: Params) -> None:
         """Keep a frame if it is at a recorded position."""
         if (row := self.row(clock)) is None:
             return
-        self.same[row] = all(np.array_equal(params[name], self.run.params[name][row]) for name in self.run.params)
-        if not self.same[row]:
-            self._others[row] = params
+        self.identical[row] = all(np.array_equal(params[name], self.run.params[name][row]) for name in self.run.params)
+        if not self.identical[row]:
+            self._differing[row] = params
         for name, values in self.series.items():
             values[row] = clock[name]
 
@@ -188,16 +188,16 @@ class _Rows:
 
     def vectors(self, rows: slice) -> np.ndarray:
         """The parameters at some frames (rows, n), blocks in the order of the run."""
-        found = vectors(self.run, rows)
+        values = vectors(self.run, rows)
         for place, row in enumerate(range(self.run.frames)[rows]):
-            if not self.same[row]:
-                other = self._others.get(row)
-                found[place] = np.nan if other is None else np.concatenate([np.ravel(other[name]) for name in self.run.params])
-        return found
+            if not self.identical[row]:
+                params = self._differing.get(row)
+                values[place] = np.nan if params is None else np.concatenate([np.ravel(params[name]) for name in self.run.params])
+        return values
 
     def forget(self) -> None:
         """Let the parameters go: only what was measured of them is needed."""
-        self._others.clear()
+        self._differing.clear()
 
 
 class Replay:
@@ -207,8 +207,8 @@ class Replay:
     """
 
     def __init__(self, run: Run, field: Field, start: Params | None = None) -> None:
-        if why := why_no_replay(run):
-            raise InputError(why)
+        if reason := why_no_replay(run):
+            raise InputError(reason)
         self.run, self.field, self.rows = run, field, _Rows(run)
         first = self.rows.positions[0]
         if start is None and first != 0:
@@ -216,23 +216,23 @@ class Replay:
         self.start = run.at(0) if start is None else start
         self._broke_down = ""
 
-    def record(self, others: np.ndarray) -> AtTimes:
+    def record(self, extra: np.ndarray) -> AtTimes:
         """The recorded positions, and others among them; a flow that was recorded from its start takes the same steps."""
         positions = self.rows.positions
-        inside = others[(others > 0) & (others < positions[-1])]
-        at = tuple(np.unique(np.concatenate([positions, inside])).tolist())
+        inside = extra[(extra > 0) & (extra < positions[-1])]
+        stops = tuple(np.unique(np.concatenate([positions, inside])).tolist())
         if "step" in self.run.series or positions[0] > 0 or inside.size == 0:
-            return AtTimes(at=at)
-        return Refined(at=at, first_stop=float(positions[1]))
+            return AtTimes(at=stops)
+        return Refined(at=stops, first_stop=float(positions[1]))
 
-    def frames(self, others: np.ndarray) -> Iterator[tuple[dict[str, float], Params]]:
+    def frames(self, extra: np.ndarray) -> Iterator[tuple[dict[str, float], Params]]:
         """Clock and parameters of each frame of the replay, one after another; those between the records are not kept."""
         layout = Layout.of(self.start)
         with no_tiny_start():
             try:
                 with keeping(self.run):
                     steps = frames(
-                        self.field, self.start, **motion(self.run), record=self.record(others), measured=self.rows.positions
+                        self.field, self.start, **motion(self.run), record=self.record(extra), measured=self.rows.positions
                     )
                 for clock, vector in steps:
                     params = layout.unpack(vector)
@@ -242,30 +242,30 @@ class Replay:
                 self._broke_down = message(failure)
                 raise
 
-    def refined(self, others: np.ndarray) -> Run | None:
+    def refined(self, extra: np.ndarray) -> Run | None:
         """The replay with frames at other positions too, if it passes through every recorded frame."""
         with no_tiny_start(), keeping(self.run):
-            again = evolve(
-                self.field, self.start, **motion(self.run), record=self.record(others), seed=self.run.seed or 0, progress=False
+            replayed_run = evolve(
+                self.field, self.start, **motion(self.run), record=self.record(extra), seed=self.run.seed or 0, progress=False
             )
-        series = dict(again.series)
-        for place in range(again.frames):
-            self.rows.take({name: values[place] for name, values in series.items()}, again.at(place))
-        self._broke_down = "" if again.done else again.reason
-        return again if self.test.passes else None
+        series = dict(replayed_run.series)
+        for place in range(replayed_run.frames):
+            self.rows.take({name: values[place] for name, values in series.items()}, replayed_run.at(place))
+        self._broke_down = "" if replayed_run.done else replayed_run.reason
+        return replayed_run if self.test.passes else None
 
     def followed(self, use: "Callable[[Replay], Made]") -> tuple[Made | None, ReplayTest]:
         """What `use` makes of the replay, None where it does not pass through every recorded frame; and the test."""
-        made = None
+        result = None
         try:
             with suppress(SolveFailed):
-                made = use(self)
+                result = use(self)
             test = self.test
         except StagescopeError as error:
             reason = f"this run cannot be replayed, so its frames are read as they are: {message(error)}"
             test = ReplayTest(None, self.run.clock, self.run.frames, reason=reason)
         self.rows.forget()
-        return made if test.passes else None, test
+        return result if test.passes else None, test
 
     def tested(self) -> ReplayTest:
         """The test, of the recorded positions alone."""
@@ -274,38 +274,38 @@ class Replay:
     @cached_property
     def test(self) -> ReplayTest:
         """The rule, put to what the replay had at the recorded positions."""
-        run, unit, why = self.run, _Unit.of(self.run), ""
+        run, unit, reason = self.run, _Unit.of(self.run), ""
         series = {name: unit.of_series(name, values) for name, values in self.rows.series.items()}
-        apart = {"parameters": self._apart(unit), **series}
-        if self._broke_down or not np.all(np.array([*apart.values()]) <= 1):
-            allowed, why = self._allowed(unit)
-            apart = {name: np.where(np.isinf(allowed[name]), 0.0, far / allowed[name]) for name, far in apart.items()}
-        ratios = np.array([*apart.values()])
+        distances = {"parameters": self._distances(unit), **series}
+        if self._broke_down or not np.all(np.array([*distances.values()]) <= 1):
+            allowed, reason = self._allowed(unit)
+            distances = {name: np.where(np.isinf(allowed[name]), 0.0, far / allowed[name]) for name, far in distances.items()}
+        ratios = np.array([*distances.values()])
         missed = np.flatnonzero(~np.all(ratios <= 1, axis=0))
         largest = float(np.max(ratios)) if np.all(np.isfinite(ratios)) else None
         if not missed.size:
-            return ReplayTest(None if why else True, run.clock, run.frames, largest, reason=why)
+            return ReplayTest(None if reason else True, run.clock, run.frames, largest, reason=reason)
         frame = int(missed[0])
         replayed = self.rows.vectors(slice(frame, frame + 1))[0]
         if not np.isfinite(replayed).all():
-            why = f"the law of this run does not reach frame {frame}: {self._broke_down or 'its numbers are not finite'}"
-            return ReplayTest(False, run.clock, run.frames, reason=why)
-        quantity = max(apart, key=lambda name: apart[name][frame])
+            reason = f"the law of this run does not reach frame {frame}: {self._broke_down or 'its numbers are not finite'}"
+            return ReplayTest(False, run.clock, run.frames, reason=reason)
+        quantity = max(distances, key=lambda name: distances[name][frame])
         if quantity == "parameters":
-            here, there = vectors(run, slice(frame, frame + 1))[0], replayed
+            recorded, repeated = vectors(run, slice(frame, frame + 1))[0], replayed
         else:
-            here, there = (np.atleast_1d(float(values[quantity][frame])) for values in (run.series, self.rows.series))
-        relative = float(np.linalg.norm(there - here) / max(np.linalg.norm(here), TINY))
-        first = Difference(frame, float(run.time[frame]), quantity, relative, float(apart[quantity][frame]))
+            recorded, repeated = (np.atleast_1d(float(values[quantity][frame])) for values in (run.series, self.rows.series))
+        relative = float(np.linalg.norm(repeated - recorded) / max(np.linalg.norm(recorded), TINY))
+        first = Difference(frame, float(run.time[frame]), quantity, relative, float(distances[quantity][frame]))
         return ReplayTest(False, run.clock, run.frames, largest, first)
 
-    def _apart(self, unit: "_Unit") -> np.ndarray:
+    def _distances(self, unit: "_Unit") -> np.ndarray:
         """How far the parameters of each frame are from those of the run, in units of one error."""
-        found = np.zeros(self.run.frames)
+        distances = np.zeros(self.run.frames)
         for rows in pieces(self.run):
-            if not self.rows.same[rows].all():
-                found[rows] = unit.of_parameters(rows, self.rows.vectors(rows), vectors(self.run, rows))
-        return found
+            if not self.rows.identical[rows].all():
+                distances[rows] = unit.of_parameters(rows, self.rows.vectors(rows), vectors(self.run, rows))
+        return distances
 
     def _allowed(self, unit: "_Unit") -> tuple[dict[str, np.ndarray], str]:
         """How far errors take a frame from the replay, in units of one error; infinite from where nothing is decided, and why.
@@ -313,38 +313,38 @@ class Replay:
         The looser replay is compared with this one frame by frame, and none of its frames is kept.
         """
         run, looser, replayed = self.run, unit.looser(self.run), self.rows
-        moved = {}
+        shifted = {}
         for name, block in self.start.items():  # steps from 0 have the rounding of where they lead, a flow has its tolerance
             size = np.abs(block if unit.rtol or np.any(block) else run.params[name][1])
-            moved[name] = block + LOOSER * unit.eps * size * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block))
+            shifted[name] = block + LOOSER * unit.eps * size * key(0, "replay", name).choice([-1.0, 1.0], size=np.shape(block))
         # where the looser replay broke down, what it had before is all that is known
-        apart = {name: np.full(run.frames, np.inf) for name in ("parameters", *replayed.series)}
+        distances = {name: np.full(run.frames, np.inf) for name in ("parameters", *replayed.series)}
         errors = np.zeros(run.frames)
         with suppress(SolveFailed, TinyStart):
             with keeping(run):
-                steps = frames(self.field, moved, **looser, record=self.record(np.zeros(0)), measured=replayed.positions)
+                steps = frames(self.field, shifted, **looser, record=self.record(np.zeros(0)), measured=replayed.positions)
             for clock, vector in steps:
                 if (row := replayed.row(clock)) is None:
                     continue
-                at = slice(row, row + 1)
-                here = replayed.vectors(at)
-                apart["parameters"][at] = unit.of_parameters(at, vector[None], here)
-                errors[at] = np.nan_to_num(np.linalg.norm(vector - here))
+                rows = slice(row, row + 1)
+                reference = replayed.vectors(rows)
+                distances["parameters"][rows] = unit.of_parameters(rows, vector[None], reference)
+                errors[rows] = np.nan_to_num(np.linalg.norm(vector - reference))
                 for name, values in replayed.series.items():
-                    apart[name][row] = _ratio(np.abs(clock[name] - values[row]), unit.series[name][row])
+                    distances[name][row] = _ratio(np.abs(clock[name] - values[row]), unit.series[name][row])
         allowed = {
             name: np.maximum.accumulate(np.where(np.isfinite(far), np.maximum(MARGIN * far, 1.0), 1.0))
-            for name, far in apart.items()
+            for name, far in distances.items()
         }
-        allowed |= {"t": np.ones(run.frames)} if "t" in apart else {}
+        allowed |= {"t": np.ones(run.frames)} if "t" in distances else {}
         if not (lost := np.flatnonzero(errors > _spacing(run))).size:
             return allowed, ""
-        at = f"{run.clock} = {run.time[lost[0]]:.5g}"
+        time = f"{run.clock} = {run.time[lost[0]]:.5g}"
         for name in ("parameters", *({"loss"} & set(allowed))):
             allowed[name][lost[0] :] = np.inf
         return (
             allowed,
-            f"a replay decides nothing from {at} on: errors of solver and storage grow beyond the spacing of the frames",
+            f"a replay decides nothing from {time} on: errors of solver and storage grow beyond the spacing of the frames",
         )
 
 
@@ -406,8 +406,8 @@ class _Unit:
 def _ratio(far: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """Differences in a unit; 0 where there is none, infinite where one is not finite or nothing is allowed."""
     with np.errstate(all="ignore"):
-        found = np.where(far == 0, 0.0, far / unit)
-    return np.where(np.isfinite(found), found, np.inf)
+        ratio = np.where(far == 0, 0.0, far / unit)
+    return np.where(np.isfinite(ratio), ratio, np.inf)
 
 
 def parts_of(dynamics: Dynamics) -> Iterator[Dynamics]:
@@ -455,5 +455,5 @@ def no_tiny_start() -> Iterator[None]:
     try:
         yield
     except TinyStart as tiny:
-        why = "so its events are not reliable; make it again from 1e-14 or more"
-        raise StagescopeError(f"this run began where rounding decides ({tiny.args[0].partition(', but')[0]}), {why}") from None
+        advice = "so its events are not reliable; make it again from 1e-14 or more"
+        raise StagescopeError(f"this run began where rounding decides ({tiny.args[0].partition(', but')[0]}), {advice}") from None

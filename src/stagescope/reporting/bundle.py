@@ -39,7 +39,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self.payloads: list[str] = []
-        self._known: dict[str, int] = {}
+        self._ids: dict[str, int] = {}
 
     def f64(self, values: np.ndarray) -> Json:
         return self._add(values, "f64", _shuffled(values.astype("<f8")))
@@ -65,7 +65,7 @@ class Blocks:
         return self._add(values, "companded", np.moveaxis(codes, 0, -1).tobytes(), low=low, high=high)
 
     def _add(self, values: np.ndarray, encoding: str, data: bytes, **facts: float) -> Json:
-        place = self._known.setdefault(f"{encoding} {hashlib.sha256(data).hexdigest()}", len(self.payloads))
+        place = self._ids.setdefault(f"{encoding} {hashlib.sha256(data).hexdigest()}", len(self.payloads))
         if place == len(self.payloads):
             # level 9 would make smooth attention 18 % smaller and take eight times as long
             self.payloads.append(base64.b64encode(zlib.compress(data, level=6)).decode())
@@ -102,14 +102,14 @@ def _range(values: np.ndarray, low: float, high: float) -> tuple[float, float]:
     """The range of a companded block: a foot not above `low` and the largest finite value; symmetric if `low` = -`high`."""
     finite = np.isfinite(values)
     least = float(np.min(values, where=finite, initial=np.inf))
-    most = float(np.max(values, where=finite, initial=-np.inf))
-    if least > most:  # no finite value at all
+    largest = float(np.max(values, where=finite, initial=-np.inf))
+    if least > largest:  # no finite value at all
         return 0.0, 0.0
     if low == -high:
-        size = max(abs(least), abs(most))
+        size = max(abs(least), abs(largest))
         return -size, size
     foot = min(low, least)
-    return foot, max(foot, most)
+    return foot, max(foot, largest)
 
 
 def _codes(values: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -127,7 +127,7 @@ def _codes(values: np.ndarray, low: float, high: float) -> np.ndarray:
 VIEWER = Path(__file__).parent / "viewer"
 _IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w-]+)\.js";\n?', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
-_LEFT = re.compile(r"^(?:import|export)\b.*|^(?:const|let|var) *[\[{].*", re.MULTILINE)
+_UNBUNDLED = re.compile(r"^(?:import|export)\b.*|^(?:const|let|var) *[\[{].*", re.MULTILINE)
 
 
 class BundleError(StagescopeError):
@@ -151,19 +151,21 @@ def _visit(module: str, folder: Path, bodies: dict[str, str]) -> None:
     bodies[module] = unexported(_IMPORT.sub("", text), f"{module}.js")
 
 
-def unexported(text: str, what: str) -> str:
+def unexported(text: str, source: str) -> str:
     """A module without `export`, to stand inside another script; it must not import anything."""
     body = _EXPORT.sub("", text)
-    left = _LEFT.search(body)
-    if left:
-        raise BundleError(f"{what}: cannot bundle {left.group()!r}; use import {{ a }} and export function, const or class")
+    statement = _UNBUNDLED.search(body)
+    if statement:
+        raise BundleError(
+            f"{source}: cannot bundle {statement.group()!r}; use import {{ a }} and export function, const or class"
+        )
     return body
 
 
-def embeddable(text: str, what: str) -> str:
+def embeddable(text: str, source: str) -> str:
     """Text that may stand inside <script> or <style> as it is."""
     if re.search(r"</(?:script|style)|<!--", text, re.IGNORECASE):
-        raise BundleError(f"{what} holds '</script', '</style' or '<!--', which would end it early inside a page")
+        raise BundleError(f"{source} holds '</script', '</style' or '<!--', which would end it early inside a page")
     return text
 
 

@@ -47,15 +47,22 @@ def export(
     stored_run = run if isinstance(run, Run) else load(run)
     if to in SCALARS:
         if derived:
-            others = ", ".join(name for name in FORMATS if name not in SCALARS)
-            raise InputError(f"{to} holds the scalars of a run and no derived curves; choose one of: {others}")
-        path, known = SCALARS[to](stored_run, out, overwrite), notes(stored_run)
+            formats = ", ".join(name for name in FORMATS if name not in SCALARS)
+            raise InputError(f"{to} holds the scalars of a run and no derived curves; choose one of: {formats}")
+        path, messages = SCALARS[to](stored_run, out, overwrite), notes(stored_run)
     else:
         read = reading(stored_run) if derived else None
-        made = () if read is None else read.derived
-        wide = [each.name for each in made if each.size > files.WIDEST and to in ("csv", "parquet")]
-        known = [f"too wide for a table, so not written (npz and netcdf have them): {', '.join(wide)}"] if wide else []
-        path, known = files.export(stored_run, to, out, overwrite, made), [*known, *(() if read is None else read.underived)]
-    for note in known:
+        derived_arrays = () if read is None else read.derived
+        wide = [
+            derived_array.name
+            for derived_array in derived_arrays
+            if derived_array.size > files.WIDEST and to in ("csv", "parquet")
+        ]
+        messages = [f"too wide for a table, so not written (npz and netcdf have them): {', '.join(wide)}"] if wide else []
+        path, messages = (
+            files.export(stored_run, to, out, overwrite, derived_arrays),
+            [*messages, *(() if read is None else read.failed_views)],
+        )
+    for note in messages:
         said(note)
     return path

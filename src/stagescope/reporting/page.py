@@ -1,4 +1,4 @@
-"""The page: runs that share a scrubber, their views as blocks, all else as JSON (`viewer/types.js`), in one HTML file.
+"""The page: runs that share a scrubber, their views as blocks, all else as JSON (`reporting/viewer/types.js`), in one HTML file.
 
 Its data, its script and its styles are inside, and a policy lets nothing else run.
 """
@@ -32,7 +32,7 @@ from stagescope.spec import Json
 from stagescope.views.axes import change_of, log_time, log_values
 from stagescope.views.view import GLOSSARY, Curves, Explained, Matrices, Points, Portrait, View, captions, plain
 
-OTHERS = "other claims"
+OTHER_CLAIMS = "other claims"
 
 
 def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, float] | None:
@@ -44,7 +44,7 @@ def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, f
     if not verdict.shown or run.frames == 0:
         return None
     begin, end = float(run.time[0]), float(run.time[-1])
-    first, *later = [_found(name, stages, begin, end) for name in verdict.shown]
+    first, *later = [_named_span(name, stages, begin, end) for name in verdict.shown]
     if first is None:
         return None
     spans = [first, *((end, end) if one is None else one for one in later)]
@@ -52,7 +52,7 @@ def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, f
     return min(max(start, begin), end), min(max(stop, begin), end)
 
 
-def landing(verdict: Verdict, stages: Stages | None, run: Run) -> float | None:
+def jump_target(verdict: Verdict, stages: Stages | None, run: Run) -> float | None:
     """Where in its span a reader lands: at its start, or where the stage of the run begins that the verdict names last.
 
     A claim on "focus*" and "dilution*" is about the dilution: that is where it is seen, though its span has both.
@@ -60,16 +60,16 @@ def landing(verdict: Verdict, stages: Stages | None, run: Run) -> float | None:
     span = span_of(verdict, stages, run)
     if span is None:
         return None
-    own = [stage.start for stage in stages or () if not stage.track and _matches(verdict.shown[-1], stage.name)]
-    return next((start for start in own if span[0] <= start < span[1]), span[0])
+    starts = [stage.start for stage in stages or () if not stage.track and _matches(verdict.shown[-1], stage.name)]
+    return next((start for start in starts if span[0] <= start < span[1]), span[0])
 
 
-def _found(name: str, stages: Stages | None, begin: float, end: float) -> tuple[float, float] | None:
+def _named_span(name: str, stages: Stages | None, begin: float, end: float) -> tuple[float, float] | None:
     if name in ("start", "end"):
         return (begin, begin) if name == "start" else (end, end)
     if stages is None:
         return None
-    spans = [(when, when) for event, when in stages.events.items() if when is not None and _matches(name, event)]
+    spans = [(time, time) for event, time in stages.events.items() if time is not None and _matches(name, event)]
     spans += [(stage.start, end if stage.stop is None else stage.stop) for stage in stages if _matches(name, stage.name)]
     return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
 
@@ -89,13 +89,17 @@ def scenes_of(portraits: Sequence[Portrait]) -> list[list[Portrait]]:
         # Runs whose views are made by the same function look alike; runs of no paper are alike where their fields are.
         # Models that were trained elsewhere are alike where they have one name and as many heads.
         run = portrait.run
-        seen, source = reading(run), run.spec.get("source") or {}
-        family = seen.type if seen.kind is None else (seen.kind.views, str(source.get("model")), str(source.get("heads")))
+        run_reading, source = reading(run), run.spec.get("source") or {}
+        family = (
+            run_reading.type
+            if run_reading.kind is None
+            else (run_reading.kind.views, str(source.get("model")), str(source.get("heads")))
+        )
         scenes.setdefault((run.clock, family), []).append(portrait)
-    return [joined(scene) for scene in scenes.values()]
+    return [drawable_together(scene) for scene in scenes.values()]
 
 
-def joined(scene: Sequence[Portrait]) -> list[Portrait]:
+def drawable_together(scene: Sequence[Portrait]) -> list[Portrait]:
     """The portraits of a scene with views that can be drawn slot by slot.
 
     Views of a slot that mean different things, by title, axes or marks, get slots of their own. Those that stay together
@@ -104,8 +108,8 @@ def joined(scene: Sequence[Portrait]) -> list[Portrait]:
     if len(scene) < 2:
         return list(scene)
     owned = [(portrait.name, view) for portrait in scene for view in portrait.views]
-    made = iter(_together(_apart(owned)))
-    return [replace(portrait, views=tuple(next(made) for _ in portrait.views)) for portrait in scene]
+    separate_views = iter(_shared_words(_separate_slots(owned)))
+    return [replace(portrait, views=tuple(next(separate_views) for _ in portrait.views)) for portrait in scene]
 
 
 def _meaning(view: View) -> tuple[Any, ...]:
@@ -119,43 +123,45 @@ def _meaning(view: View) -> tuple[Any, ...]:
     return (type(view).__name__, view.title)
 
 
-def _apart(owned: Sequence[Owned]) -> list[Owned]:
+def _separate_slots(owned: Sequence[Owned]) -> list[Owned]:
     """Views with a slot for each meaning; where titles of a slot's meanings are the same, they name their runs."""
     meanings: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     for name, view in owned:
         meanings.setdefault(view.slot, {}).setdefault(_meaning(view), []).append(name)
     slots: dict[tuple[str, tuple[Any, ...]], str] = {}
-    taken = set(meanings)
+    names = set(meanings)
     for slot, names_by_meaning in meanings.items():
         for place, meaning in enumerate(names_by_meaning):
             free = (f"{slot}-{number}" for number in count(2))
-            slots[slot, meaning] = slot if place == 0 else next(name for name in free if name not in taken)
-            taken.add(slots[slot, meaning])
-    made = []
+            slots[slot, meaning] = slot if place == 0 else next(name for name in free if name not in names)
+            names.add(slots[slot, meaning])
+    separated = []
     for name, view in owned:
         names_by_meaning, meaning = meanings[view.slot], _meaning(view)
-        alike = sum(other[1] == view.title for other in names_by_meaning) > 1
-        title = f"{view.title} ({first_names(names_by_meaning[meaning])})" if alike else view.title
-        made.append((name, replace(view, slot=slots[view.slot, meaning], title=title)))
-    return made
+        ambiguous = sum(meaning_of_view[1] == view.title for meaning_of_view in names_by_meaning) > 1
+        title = f"{view.title} ({first_names(names_by_meaning[meaning])})" if ambiguous else view.title
+        separated.append((name, replace(view, slot=slots[view.slot, meaning], title=title)))
+    return separated
 
 
-def _together(owned: Sequence[Owned]) -> list[View]:
+def _shared_words(owned: Sequence[Owned]) -> list[View]:
     """Views with the sentence of their slot, and with levels that name their run where these differ."""
     slots = by_slot(owned)
     abouts = {slot: _about(owned_views) for slot, owned_views in slots.items()}
-    made = []
+    views = []
     for name, view in owned:
         view = replace(view, about=abouts[view.slot])
         if isinstance(view, Curves):
-            others = [other.levels for _, other in slots[view.slot] if isinstance(other, Curves)]
+            levels_of_runs = [slot_view.levels for _, slot_view in slots[view.slot] if isinstance(slot_view, Curves)]
             levels = (
-                level if all(level in found for found in others) else replace(level, name=f"{level.name} ({name})")
+                level
+                if all(level in run_levels for run_levels in levels_of_runs)
+                else replace(level, name=f"{level.name} ({name})")
                 for level in view.levels
             )
             view = replace(view, levels=tuple(levels))
-        made.append(view)
-    return made
+        views.append(view)
+    return views
 
 
 def by_slot(owned: Iterable[Owned]) -> dict[str, list[Owned]]:
@@ -168,11 +174,11 @@ def by_slot(owned: Iterable[Owned]) -> dict[str, list[Owned]]:
 def _about(owned: Sequence[Owned]) -> str:
     """The sentences that all views begin with, then those of single runs after their names."""
     split = [re.split(r"(?<=[.:]) ", view.about) for _, view in owned]
-    shared = [same[0] for same in takewhile(lambda said: len(set(said)) == 1, zip(*split, strict=False))]
+    shared = [sentences[0] for sentences in takewhile(lambda sentences: len(set(sentences)) == 1, zip(*split, strict=False))]
     rests: dict[str, list[str]] = {}
     for (name, _), sentences in zip(owned, split, strict=True):
         rests.setdefault(" ".join(sentences[len(shared) :]), []).append(name)
-    return " ".join([*shared, *(f"{first_names(names)}: {rest}" for rest, names in rests.items() if rest)])
+    return " ".join([*shared, *(f"{first_names(names)}: {remainder}" for remainder, names in rests.items() if remainder)])
 
 
 def shared(views: Sequence[View]) -> Json:
@@ -223,11 +229,11 @@ def page_data(
             }
         )
     # Scenes of one study have different clocks, which are written, or different models: then their runs are named.
-    known = [(scene["title"], scene["clock"]) for scene in scenes]
-    for scene, (name, clock) in zip(scenes, known, strict=True):
-        if known.count((name, clock)) > 1:
+    titles = [(scene["title"], scene["clock"]) for scene in scenes]
+    for scene, (name, clock) in zip(scenes, titles, strict=True):
+        if titles.count((name, clock)) > 1:
             scene["title"] += f" ({first_names(run['name'] for run in scene['runs'])})"
-        elif [other for other, _ in known].count(name) > 1:
+        elif [title_of_scene for title_of_scene, _ in titles].count(name) > 1:
             scene["title"] += f" (clock: {clock})"
     return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
 
@@ -260,7 +266,7 @@ def _run(portrait: Portrait, common: Mapping[str, Json], blocks: Blocks, exact: 
         "change": None if change is None else {"of": label(change.of), "at": blocks.f64(change.at)},
         "notes": labels(portrait.notes),
         "stages": [_stage(stage, run) for stage in (*(stages or ()), *(legs_as_stages(path, run) if path else ()))],
-        "events": {label(name): number(when) for name, when in stages.events.items()} if stages else {},
+        "events": {label(name): number(time) for name, time in stages.events.items()} if stages else {},
         "event_notes": {label(name): label(note) for name, note in stages.notes.items()} if stages else {},
         "event_states": {name: event.words for name, event in estimates.items()},
         "event_intervals": {
@@ -289,29 +295,29 @@ def _stage(stage: Stage, run: Run) -> Json:
 
 
 def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> Json:
-    shown = run.frames if view.frames is None else len(view.frames)
+    frames = run.frames if view.frames is None else len(view.frames)
     common = {
         **texts_of(view, "slot", "title", "about"),
         "frames": None if view.frames is None else blocks.i32(view.frames),
         "of": run.frames,
-        "shown": shown,
+        "shown": frames,
     }
     match view:
         case Curves():
-            arrays, made = [curve.values for curve in view.curves], _curves(view, blocks)
+            arrays, data = [curve.values for curve in view.curves], _curves(view, blocks)
         case Matrices():
-            arrays, made = [view.values], _matrices(view, blocks, exact)
+            arrays, data = [view.values], _matrices(view, blocks, exact)
         case Points():
             # Points are few and always f32: in 8 bits they would be seen to jump.
             arrays = [view.values, view.explained]
-            made = {"kind": "points", "labels": labels(view.labels), "tokens": view.tokens}
-            made |= {"values": blocks.f32(view.values), "explained": blocks.f64(view.explained)}
+            data = {"kind": "points", "labels": labels(view.labels), "tokens": view.tokens}
+            data |= {"values": blocks.f32(view.values), "explained": blocks.f64(view.explained)}
         case _:
             raise InputError(f"{view.slot}: a page cannot draw {type(view).__name__}; it draws Curves, Matrices and Points")
     for values in arrays:
-        if len(values) != shown:
-            raise InputError(f"{view.slot}: a view of {shown} frames holds an array of {len(values)}")
-    return common | made
+        if len(values) != frames:
+            raise InputError(f"{view.slot}: a view of {frames} frames holds an array of {len(values)}")
+    return common | data
 
 
 def _curves(view: Curves, blocks: Blocks) -> Json:
@@ -352,7 +358,7 @@ def _verdict(row: Verdict, portrait: Portrait) -> Json:
         "calibrated": row.calibrated,
         "rates": None if row.rates is None else asdict(row.rates),
         "span": None if span is None else list(span),
-        "lands": landing(row, portrait.stages, portrait.run),
+        "lands": jump_target(row, portrait.stages, portrait.run),
         "over_runs": over,
     }
 
@@ -389,17 +395,17 @@ def cell(value: float | str | None) -> float | str | None:
 
 def label(text: str | None, longest: int = 2000) -> str:
     """A name as it travels, empty for none: cleaned, and cut where nobody reads on; a page shows the rest in a tooltip."""
-    whole = "" if text is None else clean(str(text))
-    return whole if len(whole) <= longest else f"{whole[:longest]}… ({len(whole):,} characters)"
+    cleaned = "" if text is None else clean(str(text))
+    return cleaned if len(cleaned) <= longest else f"{cleaned[:longest]}… ({len(cleaned):,} characters)"
 
 
 def labels(names: Iterable[str]) -> list[str]:
     return list(map(label, names))
 
 
-def texts_of(found: Any, *names: str) -> dict[str, str]:
+def texts_of(item: Any, *names: str) -> dict[str, str]:
     """Texts of an object as they travel."""
-    return {name: label(getattr(found, name)) for name in names}
+    return {name: label(getattr(item, name)) for name in names}
 
 
 def clean(text: str) -> str:
@@ -412,9 +418,9 @@ def number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def numbers_of(found: Any, *names: str) -> dict[str, float | None]:
+def numbers_of(item: Any, *names: str) -> dict[str, float | None]:
     """Numbers of an object as they travel."""
-    return {name: number(getattr(found, name)) for name in names}
+    return {name: number(getattr(item, name)) for name in names}
 
 
 def about(portrait: Portrait) -> dict[str, Any] | None:
@@ -445,14 +451,14 @@ def about(portrait: Portrait) -> dict[str, Any] | None:
 
 def glossary(group: Sequence[Portrait]) -> dict[str, str]:
     """Symbols of all pages, then those of the papers of a scene."""
-    own = [portrait.explained.glossary for portrait in group if portrait.explained is not None]
-    return {label(symbol): label(says) for symbols in (GLOSSARY, *own) for symbol, says in symbols.items()}
+    symbols_of_runs = [portrait.explained.glossary for portrait in group if portrait.explained is not None]
+    return {label(symbol): label(says) for symbols in (GLOSSARY, *symbols_of_runs) for symbol, says in symbols.items()}
 
 
 def claim_place(row: Verdict) -> str:
     """Where a claim stands in its theory, such as a saddle or a stage."""
-    known = tags().get(row.tag)
-    return label(known.number) if known is not None else OTHERS
+    tag = tags().get(row.tag)
+    return label(tag.number) if tag is not None else OTHER_CLAIMS
 
 
 def places_of(group: Sequence[Portrait]) -> list[str]:
@@ -521,12 +527,12 @@ def page(
 
 
 def document(
-    title: str, data: Any, blocks: Blocks, libraries: Sequence[str], viewer: str, styles: Sequence[str], what: str = "report"
+    title: str, data: Any, blocks: Blocks, libraries: Sequence[str], viewer: str, styles: Sequence[str], kind: str = "report"
 ) -> str:
     """The HTML file: its data, scripts that are no modules, the viewer, and its styles."""
     parts = [
         *head(title, [*libraries, viewer], styles),
-        f"<noscript>This {what} is drawn by a script inside this file. Please allow scripts for it.</noscript>",
+        f"<noscript>This {kind} is drawn by a script inside this file. Please allow scripts for it.</noscript>",
         '<main id="page"></main>',
         f'<script type="application/json" id="data">{safe_json(data)}</script>',
         *(f'<script type="application/octet-stream" id="block-{i}">{text}</script>' for i, text in enumerate(blocks.payloads)),

@@ -22,7 +22,7 @@ Settings = Mapping[str, Any]
 
 def playable() -> dict[str, Study]:
     """The studies that can be played, by name."""
-    return {name: each for name, each in studies().items() if each.play is not None}
+    return {name: study_of_name for name, study_of_name in studies().items() if study_of_name.play is not None}
 
 
 def play_of(name: str) -> tuple[Study, Playable]:
@@ -35,8 +35,8 @@ def play_of(name: str) -> tuple[Study, Playable]:
 
 def play_data(names: Sequence[str], title: str, start: Mapping[str, Settings] | None = None) -> Json:
     """The data of `viewer/play.js` for some studies; `start` has settings by study with which they begin."""
-    made = [_study(*play_of(name), (start or {}).get(name, {})) for name in names]
-    return {"title": title, "version": stagescope.__version__, "studies": made}
+    data = [_study(*play_of(name), (start or {}).get(name, {})) for name in names]
+    return {"title": title, "version": stagescope.__version__, "studies": data}
 
 
 def play_of_runs(runs: Sequence[Run]) -> Json | None:
@@ -66,8 +66,10 @@ def play_of_runs(runs: Sequence[Run]) -> Json | None:
         if preset is None or outside(of_study.play, config):
             continue
         # Options that sliders move, and those that decide which sliders there are.
-        moved = {name for slider in of_study.play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
-        start[of_study.name] = {"preset": preset} | {option: config[option] for option in moved if config.get(option) is not None}
+        options_moved = {name for slider in of_study.play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
+        start[of_study.name] = {"preset": preset} | {
+            option: config[option] for option in options_moved if config.get(option) is not None
+        }
     return play_data(list(start), "Play", start) if start else None
 
 
@@ -77,62 +79,62 @@ def laws_script(names: Sequence[str]) -> str:
     for name in names:
         play = play_of(name)[1]
         text = play.text()
-        for needed in ("prepare", "settle"):
-            if f"export function {needed}(" not in text:
-                raise InputError(f"the law {play.script!r} has no 'export function {needed}(': see docs/play.md")
+        for function in ("prepare", "settle"):
+            if f"export function {function}(" not in text:
+                raise InputError(f"the law {play.script!r} has no 'export function {function}(': see docs/play.md")
         law = unexported(embeddable(text, play.script), play.script)
         parts.append(f"{json.dumps(name)}: (() => {{\n{law}\nreturn {{ prepare, settle }};\n}})()")
     return "globalThis.stagescopeLaws = {\n...globalThis.stagescopeLaws,\n" + ",\n".join(parts) + "\n};\n"
 
 
-def _study(found: Study, play: Playable, start: Settings) -> Json:
-    presets = _presets(found, play)
+def _study(of_study: Study, play: Playable, start: Settings) -> Json:
+    presets = _presets(of_study, play)
     if not presets:
-        raise InputError(f"no preset of {found.name} has the options that its law assumes: {dict(play.fixed)}")
-    about = {name: info.description or "" for name, info in found.options.model_fields.items()}
+        raise InputError(f"no preset of {of_study.name} has the options that its law assumes: {dict(play.fixed)}")
+    about = {name: info.description or "" for name, info in of_study.options.model_fields.items()}
     first = start.get("preset") or next(iter(presets))
     if first not in presets:
-        raise unknown(f"preset of {found.name} that can be played:", str(first), presets)
-    chosen = {name: value for name, value in start.items() if name != "preset"}
+        raise unknown(f"preset of {of_study.name} that can be played:", str(first), presets)
+    changes = {name: value for name, value in start.items() if name != "preset"}
     return {
-        "name": found.name,
-        "title": found.title,
+        "name": of_study.name,
+        "title": of_study.title,
         "about": about,
         "presets": presets,
         "sliders": [asdict(slider) for slider in play.sliders],
         "draws": [_packed(play.draws(seed)) for seed in range(SEEDS)] if play.draws else [],
         "constants": dict(play.constants()),
-        "start": {"preset": first, "options": _checked(found, play, first, chosen)},
+        "start": {"preset": first, "options": _checked(of_study, play, first, changes)},
     }
 
 
-def _presets(found: Study, play: Playable) -> dict[str, Json]:
+def _presets(of_study: Study, play: Playable) -> dict[str, Json]:
     """Presets that the law is made for: options as stated, and the end of the flow, which some leave open."""
-    made = {}
-    for name in found.presets:
-        options = found.configured(name)
+    presets = {}
+    for name in of_study.presets:
+        options = of_study.configured(name)
         stated = options.model_dump(mode="json")
         if play.fits(stated) and not outside(play, stated):
             # The end of the flow; three digits where it is not given but predicted.
-            given = getattr(options, "until", None)
-            made[name] = {
+            until = getattr(options, "until", None)
+            presets[name] = {
                 "options": stated,
-                "until": float(given if given is not None else f"{found.setup(options, 0).until:.3g}"),
+                "until": float(until if until is not None else f"{of_study.setup(options, 0).until:.3g}"),
             }
-    return made
+    return presets
 
 
-def _checked(found: Study, play: Playable, preset: str, changes: Settings) -> Json:
+def _checked(of_study: Study, play: Playable, preset: str, changes: Settings) -> Json:
     """Changes as JSON, with a sentence for what the page could not show."""
     seed = changes.get("seed", 0)
-    options = found.configured(preset, **{name: value for name, value in changes.items() if name != "seed"})
-    given = {**options.model_dump(mode="json"), "seed": seed}
-    if not play.fits(given):
-        wrong = next(name for name, value in play.fixed.items() if not play.fits({**play.fixed, name: given[name]}))
-        raise InputError(f"{found.name} is played with {wrong} {play.fixed[wrong]!r} only, not with {given[wrong]!r}")
-    for slider, value in outside(play, given):
+    options = of_study.configured(preset, **{name: value for name, value in changes.items() if name != "seed"})
+    settings = {**options.model_dump(mode="json"), "seed": seed}
+    if not play.fits(settings):
+        wrong = next(name for name, value in play.fixed.items() if not play.fits({**play.fixed, name: settings[name]}))
+        raise InputError(f"{of_study.name} is played with {wrong} {play.fixed[wrong]!r} only, not with {settings[wrong]!r}")
+    for slider, value in outside(play, settings):
         raise InputError(f"{slider.option} is {value}, but is played from {slider.low:g} to {slider.high:g}")
-    return {name: given[name] for name in changes}
+    return {name: settings[name] for name in changes}
 
 
 def outside(play: Playable, options: Settings) -> list[tuple[Slider, Any]]:
@@ -141,7 +143,7 @@ def outside(play: Playable, options: Settings) -> list[tuple[Slider, Any]]:
     for slider in play.sliders:
         value = options.get(slider.option.partition(".")[0])
         several = value if isinstance(value, list | tuple) else [value]
-        if not all(bool(options.get(name)) == given for name, given in slider.where.items()):
+        if not all(bool(options.get(name)) == value_where for name, value_where in slider.where.items()):
             continue
         if len(several) > slider.longest:
             beyond.append((slider, f"{len(several)} numbers"))

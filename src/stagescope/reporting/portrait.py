@@ -37,25 +37,31 @@ LEFT_OUT = "the prediction was left out as asked; `stagescope predict` makes it 
 ABOUT = " Dashed, and the ticks at the bottom: loss and events predicted from the start, without the run."
 
 
-def path_of(seen: Reading, skip: Collection[str], notes: list[str]) -> SaddlePath | None:
+def path_of(run_reading: Reading, skip: Collection[str], notes: list[str]) -> SaddlePath | None:
     """The prediction that a page shows: of gradient flows whose paper gives a path; a note says why a flow has none.
 
     Where the claims on a kind of runs are slow, so are its paths, and none is made for a page.
     """
-    moved = (seen.run.spec["dynamics"] or {}).get("type") == "GradientFlow"
-    if not moved or not seen.run.frames or seen.kind is None or seen.kind.path is None or seen.cost.slow_claims:
+    flow = (run_reading.run.spec["dynamics"] or {}).get("type") == "GradientFlow"
+    if (
+        not flow
+        or not run_reading.run.frames
+        or run_reading.kind is None
+        or run_reading.kind.path is None
+        or run_reading.cost.slow_claims
+    ):
         return None
     if "prediction" in skip:
         notes.append(LEFT_OUT)
         return None
-    if seen.prediction is None:
-        notes.append(f"nothing is predicted from the start: {seen.unpredicted}")
-    return seen.prediction
+    if run_reading.prediction is None:
+        notes.append(f"nothing is predicted from the start: {run_reading.unpredicted}")
+    return run_reading.prediction
 
 
 def with_predicted_loss(views: Iterable[View], path: SaddlePath, run: Run) -> tuple[View, ...]:
     """The views, the loss with that of the path; beyond the end of a path that does not end at rest there is none."""
-    made = []
+    views_with_prediction = []
     for view in views:
         if isinstance(view, Curves) and view.slot == "loss" and path.losses.size:
             time = run.time if view.frames is None else run.time[view.frames]
@@ -63,8 +69,8 @@ def with_predicted_loss(views: Iterable[View], path: SaddlePath, run: Run) -> tu
             values = np.interp(time, path.time, path.losses, right=None if rests else np.nan)
             predicted = Curve("predicted", values, dashed=True)
             view = replace(view, about=view.about + ABOUT, curves=(*view.curves, predicted))
-        made.append(view)
-    return tuple(made)
+        views_with_prediction.append(view)
+    return tuple(views_with_prediction)
 
 
 def legs_as_stages(path: SaddlePath, run: Run) -> list[Stage]:
@@ -78,18 +84,18 @@ def legs_as_stages(path: SaddlePath, run: Run) -> list[Stage]:
     return stages
 
 
-def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[Json]:
+def predicted_events(path: SaddlePath, stages: Stages | None, run: Run) -> list[Json]:
     """One row an event, in order of the predicted time: when it should come, and when it came."""
-    measured = {} if found is None else found.events
+    measured = {} if stages is None else stages.events
     names = [*path.sequence, *(name for name in path.events if path.events[name].t is None)]
     rows = []
     for name in names:
-        event, came, said = path.events[name], measured.get(name), ""
+        event, came, outcome = path.events[name], measured.get(name), ""
         if event.t is None:
-            said = "does not come: " + event.reason if event.absent else event.reason
+            outcome = "does not come: " + event.reason if event.absent else event.reason
         elif came is None:
-            said = "after the end of the run" if event.t > run.time[-1] else "did not come"
-        rows.append({**event.json(), "name": name, "measured": came, "said": said})
+            outcome = "after the end of the run" if event.t > run.time[-1] else "did not come"
+        rows.append({**event.json(), "name": name, "measured": came, "said": outcome})
     return rows
 
 
@@ -152,8 +158,8 @@ def _source(source: Mapping[str, Any]) -> str:
     """Where a run without a law of motion comes from."""
     if source["kind"] in KINDS:
         return {"watched": "training watched by ss.watch", "checkpoints": "checkpoints of a folder"}[source["kind"]]
-    rest = {name: _local(value) for name, value in source.items() if name != "kind"}
-    return f"{source['kind']} recorded elsewhere" + (f" {json.dumps(rest)}" if rest else "")
+    facts = {name: _local(value) for name, value in source.items() if name != "kind"}
+    return f"{source['kind']} recorded elsewhere" + (f" {json.dumps(facts)}" if facts else "")
 
 
 def _local(value: Any) -> Any:
@@ -164,9 +170,9 @@ def _local(value: Any) -> Any:
 def setting_text(value: Any) -> str:
     """An option as a page shows it."""
     if isinstance(value, list | tuple):
-        shown = value[:24]  # a vocabulary would fill the page
-        more = f" ... ({len(value):,} in all)" if len(value) > len(shown) else ""
-        return " ".join(map(setting_text, shown)) + more or "none"
+        first = value[:24]  # a vocabulary would fill the page
+        suffix = f" ... ({len(value):,} in all)" if len(value) > len(first) else ""
+        return " ".join(map(setting_text, first)) + suffix or "none"
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
@@ -218,44 +224,44 @@ def portrait(
     skip = skipped(skip)
     notes: list[str] = []  # first what a reader must know before believing the rest
     if not run.done:
-        why = run.reason or "it did not reach its end"
-        notes.append(f"the run is {run.status}: {why}; nothing after its last frame is known")
+        reason = run.reason or "it did not reach its end"
+        notes.append(f"the run is {run.status}: {reason}; nothing after its last frame is known")
     if run.frames < 2:
-        said = "a single frame was recorded: nothing is seen to move"
-        notes.append(said if run.frames else "no frame was recorded: there is nothing to show")
-    seen = reading(run)
-    if run.frames and (missed := _tried("the replay", lambda: seen.replay_note, notes)):
+        sentence = "a single frame was recorded: nothing is seen to move"
+        notes.append(sentence if run.frames else "no frame was recorded: there is nothing to show")
+    run_reading = reading(run)
+    if run.frames and (missed := _tried("the replay", lambda: run_reading.replay_note, notes)):
         notes.append(missed)
     views = _views(run, notes)
     done("views")
-    stages = _tried("stages", lambda: seen.told_stages, notes) if run.frames else None
-    known = () if stages is None else (*stages.events, "replay")
-    notes += [f"{name}: {note}" for name, note in (stages.notes if stages else {}).items() if name not in known]
+    stages = _tried("stages", lambda: run_reading.told_stages, notes) if run.frames else None
+    events = () if stages is None else (*stages.events, "replay")
+    notes += [f"{name}: {note}" for name, note in (stages.notes if stages else {}).items() if name not in events]
     done("stages")
-    read = seen.kind is not None and run.frames > 0
+    read = run_reading.kind is not None and run.frames > 0
     judged = read or (bool(claims) and run.frames > 0)
-    why = str(seen.unread("claims"))
-    if not judged and not any(why in note for note in notes):
-        notes.append(why)
+    reason = str(run_reading.not_available_error("claims"))
+    if not judged and not any(reason in note for note in notes):
+        notes.append(reason)
     if judged and "ledger" in skip:
         notes.append(_as_asked("ledger", "check"))
-    ledger = _tried("the ledger", lambda: seen.check(claims), notes) if judged and "ledger" not in skip else None
+    ledger = _tried("the ledger", lambda: run_reading.check(claims), notes) if judged and "ledger" not in skip else None
     if ledger is not None:  # what could not be computed for a claim may name a file
         ledger = replace(ledger, verdicts=tuple(replace(row, reason=_without_path(row.reason, run)) for row in ledger))
     done("ledger")
-    why = no_ladder(run, skip)
-    if why is not None:
-        notes.append(why)
-    ladder = _tried("the saddle ladder", lambda: seen.ladder, notes) if why is None else None
+    reason = no_ladder(run, skip)
+    if reason is not None:
+        notes.append(reason)
+    ladder = _tried("the saddle ladder", lambda: run_reading.ladder, notes) if reason is None else None
     done("ladder")
-    path = _tried("the prediction", lambda: path_of(seen, skip, notes), notes)
+    path = _tried("the prediction", lambda: path_of(run_reading, skip, notes), notes)
     views = views if path is None else with_predicted_loss(views, path, run)
     done("prediction")
-    words = _tried("the explanation", lambda: seen.explained, notes) if run.frames else None
+    words = _tried("the explanation", lambda: run_reading.explained, notes) if run.frames else None
     clean = tuple(_without_path(note, run) for note in notes)
-    shown = replace(run, reason=_without_path(run.reason, run))
+    shared_run = replace(run, reason=_without_path(run.reason, run))
     facts = {"explained": words, "reference": reference_of(run)}
-    return Portrait(name or named(run), shown, views, stages, ledger, ladder, provenance(shown), clean, path, **facts)
+    return Portrait(name or named(run), shared_run, views, stages, ledger, ladder, provenance(shared_run), clean, path, **facts)
 
 
 def reference_of(run: Run) -> Reference | None:
@@ -292,7 +298,7 @@ def _without_path(text: str, run: Run) -> str:
     files |= set(map(str, (*folders(), Path.cwd())))
     for path in sorted(files, key=len, reverse=True):  # they may hold blanks, where the pattern would end
         text = text.replace(path, Path(path).name) if Path(path).is_absolute() and Path(path).name else text
-    return _ABSOLUTE.sub(lambda found: Path(found[0]).name, text)
+    return _ABSOLUTE.sub(lambda match: Path(match[0]).name, text)
 
 
 def _strings(described: Any) -> Iterator[str]:
@@ -307,18 +313,18 @@ def _strings(described: Any) -> Iterator[str]:
 def _views(run: Run, notes: list[str]) -> tuple[View, ...]:
     if run.frames == 0:
         return ()
-    seen = reading(run)
-    listed = _tried("the views of its model", lambda: seen.views, notes)
+    run_reading = reading(run)
+    listed = _tried("the views of its model", lambda: run_reading.views, notes)
     if listed is None:
-        listed = any_views(seen)
-    made = []
+        listed = any_views(run_reading)
+    views = []
     for maker in listed:
-        what = getattr(getattr(maker, "func", maker), "__name__", "view").strip("_").replace("_", " ")
-        made.append(_tried(f"a view ({what})", maker, notes))
-    return tuple(view for view in made if view is not None)
+        name = getattr(getattr(maker, "func", maker), "__name__", "view").strip("_").replace("_", " ")
+        views.append(_tried(f"a view ({name})", maker, notes))
+    return tuple(view for view in views if view is not None)
 
 
-def _tried(what: str, make: Callable[[], Found], notes: list[str]) -> Found | None:
+def _tried(part: str, make: Callable[[], Found], notes: list[str]) -> Found | None:
     """What `make` makes; None and a note where it fails.
 
     Every error is caught: numbers that are not finite break solvers and fits in many ways, and the page that says so is
@@ -327,9 +333,9 @@ def _tried(what: str, make: Callable[[], Found], notes: list[str]) -> Found | No
     try:
         return make()
     except StagescopeError as error:
-        notes.append(f"{what} could not be computed: {error}")
+        notes.append(f"{part} could not be computed: {error}")
     except Exception as error:
-        notes.append(f"{what} could not be computed: {type(error).__name__}: {error}")
+        notes.append(f"{part} could not be computed: {type(error).__name__}: {error}")
     return None
 
 
@@ -339,19 +345,19 @@ def _as_asked(part: str, command: str) -> str:
 
 def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
     """Why a run has no saddle ladder on the page; None where one is computed."""
-    seen, size = reading(run), sum(run.params[name][0].size for name in run.params) if run.frames else 0
+    run_reading, size = reading(run), sum(run.params[name][0].size for name in run.params) if run.frames else 0
     if run.frames < 2:
         return "a saddle ladder needs more than one frame"
     if run.spec["field"] is None:
         return "a saddle ladder needs a law of motion, and this run was recorded elsewhere"
-    if seen.type == "own" and seen.what is None:
+    if run_reading.type == "own" and run_reading.what is None:
         return "the saddle ladder needs your objective: ss.report(run, objective=...), or --objective MODULE:NAME of `report`"
     with suppress(StagescopeError):  # a law that cannot be built, which the ladder says
-        if not seen.has_own_ladder and drawn_afresh(seen.field):
+        if not run_reading.has_own_ladder and drawn_afresh(run_reading.field):
             return f"there is no saddle ladder: {BATCHES}"
     if "ladder" in skip:
         return _as_asked("ladder", "ladder")
-    if not seen.has_own_ladder and (size > LARGE or seen.cost.slow_ladder):
-        how = "`stagescope ladder` on the folder of the run says how long, and computes it"
-        return f"the saddle ladder of {size:,} parameters takes from minutes to hours and was left out; {how}"
+    if not run_reading.has_own_ladder and (size > LARGE or run_reading.cost.slow_ladder):
+        advice = "`stagescope ladder` on the folder of the run says how long, and computes it"
+        return f"the saddle ladder of {size:,} parameters takes from minutes to hours and was left out; {advice}"
     return None

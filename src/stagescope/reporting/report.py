@@ -33,19 +33,19 @@ ABOUT = "|theta of the fork - theta of its parent| over |theta of its parent|, a
 
 def with_distances(portraits: Sequence[Portrait]) -> list[Portrait]:
     """Each fork whose parent is on the page has a view of the distance between both."""
-    parents = {digest(each.run.spec): each.run for each in portraits}
-    made = []
-    for each in portraits:
-        parent = None if forked(each.run) is None else parents.get(each.run.spec["dynamics"]["parent"])
+    parents = {digest(page_portrait.run.spec): page_portrait.run for page_portrait in portraits}
+    portraits_with_views = []
+    for page_portrait in portraits:
+        parent = None if forked(page_portrait.run) is None else parents.get(page_portrait.run.spec["dynamics"]["parent"])
         if parent is not None:  # the distance at the frames after the fork at which there is one
-            difference = fork_difference(parent, each.run)
+            difference = fork_difference(parent, page_portrait.run)
             frames = np.flatnonzero(difference.distance > 0)
             if len(frames):
                 curve = Curve("distance", difference.relative[frames])
                 view = curves("fork", "Distance from the parent", ABOUT, "relative distance", [curve], log=True, frames=frames)
-                each = replace(each, views=(*each.views, view))
-        made.append(each)
-    return made
+                page_portrait = replace(page_portrait, views=(*page_portrait.views, view))
+        portraits_with_views.append(page_portrait)
+    return portraits_with_views
 
 
 @dataclass(frozen=True)
@@ -137,40 +137,40 @@ def report(
         'snap.html'
     """
     target = None if path is None else html_target(Path(path))
-    skip, own = skipped(skip), own_claims(claims)
+    skip, extra_claims = skipped(skip), own_claims(claims)
     if not isinstance(runs, Iterable) or isinstance(runs, str):
         runs = [runs]
-    opened = []
-    for each in runs:
-        if not isinstance(each, Run | str | Path):
-            raise InputError(f"{each!r} is no run; give a run, the folder of one, or several of them")
-        opened.append(run := each if isinstance(each, Run) else load(each))
+    loaded = []
+    for run_or_folder in runs:
+        if not isinstance(run_or_folder, Run | str | Path):
+            raise InputError(f"{run_or_folder!r} is no run; give a run, the folder of one, or several of them")
+        loaded.append(run := run_or_folder if isinstance(run_or_folder, Run) else load(run_or_folder))
         if not run.frames:
             raise InputError(f"{run.path or run!r}: the run has no frame yet, so there is nothing to show")
-    if not opened:
+    if not loaded:
         raise InputError("no run to report on; give at least one run or the folder of one")
     if objective is not None:
-        moving = [run for run in opened if run.type == "own"]
+        moving = [run for run in loaded if run.type == "own"]
         if not moving:
             raise InputError("no run here moves an objective of your own: leave it out")
         for run in moving:
             reading(run, objective)
     with progress_for(progress) as bar:
-        bar.begin("report", len(opened) * (len(PARTS) + 1), "parts")
+        bar.begin("report", len(loaded) * (len(PARTS) + 1), "parts")
         finished = count(1)
 
         def done(_: str = "") -> None:
             bar.update(next(finished))
 
-        named_runs = zip(opened, names(opened), strict=True)
-        portraits = [portrait(run, name, skip=skip, claims=own, done=done) for run, name in named_runs]
+        named_runs = zip(loaded, names(loaded), strict=True)
+        portraits = [portrait(run, name, skip=skip, claims=extra_claims, done=done) for run, name in named_runs]
         html = page(with_distances(portraits), title, exact=exact, done=done)
     several = len(portraits) > 1
     notes = tuple(
         f"{page_portrait.name}: {note}" if several else note for page_portrait in portraits for note in page_portrait.notes
     )
-    made = Page(html, title or first_names(found.name for found in portraits), notes)
-    return made if target is None else made.save(target)
+    html_page = Page(html, title or first_names(page_portrait.name for page_portrait in portraits), notes)
+    return html_page if target is None else html_page.save(target)
 
 
 def write(

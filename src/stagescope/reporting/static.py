@@ -67,29 +67,31 @@ def figures(
     with progress_for(progress) as bar:
         bar.begin("reading", len(PARTS), "parts")
         read = count(1)
-        seen = portrait(stored_run, skip=skip, claims=claims, done=lambda part: bar.update(next(read)))
-    files = write_figures(seen, out, kinds, progress)
-    for note in seen.notes:
+        run_portrait = portrait(stored_run, skip=skip, claims=claims, done=lambda part: bar.update(next(read)))
+    files = write_figures(run_portrait, out, kinds, progress)
+    for note in run_portrait.notes:
         said(note)
     return files
 
 
-def write_figures(found: Portrait, out: str | Path, kinds: Sequence[str] = FORMATS, progress: bool | None = False) -> list[Path]:
+def write_figures(
+    run_portrait: Portrait, out: str | Path, kinds: Sequence[str] = FORMATS, progress: bool | None = False
+) -> list[Path]:
     """Write NAME.KIND for every view, ladder.* where there are rungs, and ledger.md; returns the files."""
     out, kinds = Path(out), tuple(kinds)
     _check_folder(out)
-    drawn = drawings(found)
-    made = [out / f"{name}.{kind}" for name in drawn for kind in kinds]
-    for path in made:
+    draw = drawings(run_portrait)
+    files = [out / f"{name}.{kind}" for name in draw for kind in kinds]
+    for path in files:
         check_replaceable(path)
     with store_errors(out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
         out.mkdir(parents=True, exist_ok=True)
         with progress_for(progress) as bar:
-            for name in bar.each(list(drawn), "drawing", "figures"):
-                save(drawn[name], out / name, kinds)
-        publish(out / LEDGER, text(found).encode("utf-8", "replace"))
-    return [*made, out / LEDGER]
+            for name in bar.each(list(draw), "drawing", "figures"):
+                save(draw[name], out / name, kinds)
+        publish(out / LEDGER, text(run_portrait).encode("utf-8", "replace"))
+    return [*files, out / LEDGER]
 
 
 def _check_folder(out: Path) -> None:
@@ -98,44 +100,44 @@ def _check_folder(out: Path) -> None:
     check_replaceable(out / LEDGER)
 
 
-def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":
+def drawings(run_portrait: Portrait) -> "dict[str, Callable[[], Drawing]]":
     """What draws each figure, by the name of its files."""
-    made: dict[str, Callable[[], Drawing]] = {
+    draw: dict[str, Callable[[], Drawing]] = {
         # a slot may hold the name of a block, which is the user's
-        "".join(c if c.isalnum() or c in "-_." else "_" for c in view.slot)[:100]: partial(DRAW[type(view)], found, view)
-        for view in found.views
+        "".join(c if c.isalnum() or c in "-_." else "_" for c in view.slot)[:100]: partial(DRAW[type(view)], run_portrait, view)
+        for view in run_portrait.views
     }
-    ladder = found.ladder
+    ladder = run_portrait.ladder
     if ladder is not None and any(rung.law or rung.rates for rung in ladder):
-        made["ladder"] = partial(draw_ladder, ladder)
-    return made
+        draw["ladder"] = partial(draw_ladder, ladder)
+    return draw
 
 
-def text(found: Portrait) -> str:
+def text(run_portrait: Portrait) -> str:
     """Notes, stages, events, ledger, prediction and ladder as Markdown."""
-    lines = [f"# {_inline(found.name)}", "", _inline(repr(found.run).strip("<>"))]
-    for note in found.notes:
+    lines = [f"# {_inline(run_portrait.name)}", "", _inline(repr(run_portrait.run).strip("<>"))]
+    for note in run_portrait.notes:
         lines += ["", f"> {_inline(note)}"]
-    if found.stages is not None:
-        lines += _stages(found.stages)
-    if found.ledger is not None:
+    if run_portrait.stages is not None:
+        lines += _stages(run_portrait.stages)
+    if run_portrait.ledger is not None:
         rows = [
             (row.verdict, f"{row.statement} [{row.tag}]", *map(_number, (row.predicted, row.measured, row.tolerance)), row.reason)
-            for row in found.ledger
+            for row in run_portrait.ledger
         ]
         heads = ("verdict", "claim", "predicted", "measured", "tolerance", "reason")
-        lines += ["", "## Ledger", "", found.ledger.summary(), "", *_table(heads, rows)]
-        lines += [line for remark in found.ledger.remarks() for line in ("", _inline(remark))]
-    if found.prediction is not None:  # the events of the saddle path beside those of the run
+        lines += ["", "## Ledger", "", run_portrait.ledger.summary(), "", *_table(heads, rows)]
+        lines += [line for remark in run_portrait.ledger.remarks() for line in ("", _inline(remark))]
+    if run_portrait.prediction is not None:  # the events of the saddle path beside those of the run
         rows = []
-        for row in predicted_events(found.prediction, found.stages, found.run):
+        for row in predicted_events(run_portrait.prediction, run_portrait.stages, run_portrait.run):
             span = "" if row["t"] is None else span_text(row["low"], row["high"], " to ")
             rows.append((row["name"], _number(row["t"]), span, _number(row["measured"]), row["said"]))
         lines += ["", "## Predicted from the start", "", *_table(("event", "predicted", "interval", "measured", ""), rows)]
-    if found.ladder is not None and len(found.ladder):
-        heads = ("rung", found.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
+    if run_portrait.ladder is not None and len(run_portrait.ladder):
+        heads = ("rung", run_portrait.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
         rows = []
-        for rung in found.ladder:
+        for rung in run_portrait.ladder:
             rate = rung.law_words or _number(rung.rates[0] if rung.rates else None)
             numbers = map(_number, (rung.measured_rate, rung.predicted_escape, rung.measured_escape))
             distance = _number(rung.distance if rung.found else None)
@@ -144,21 +146,21 @@ def text(found: Portrait) -> str:
     return "\n".join([*lines, "", f"<!-- {MARK} -->"]) + "\n"
 
 
-def _stages(found: Stages) -> list[str]:
-    rows = [(stage.label, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found]
-    lines = ["", "## Stages", "", *_table(("stage", f"from {found.clock}", "to", "evidence"), rows)]
-    if found.events:
+def _stages(stages: Stages) -> list[str]:
+    rows = [(stage.label, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in stages]
+    lines = ["", "## Stages", "", *_table(("stage", f"from {stages.clock}", "to", "evidence"), rows)]
+    if stages.events:
         events = []
-        for name, event in found.estimates.items():
+        for name, event in stages.estimates.items():
             span = span_text(*event.interval, " to ") if event.interval else ""
-            events.append((name, _number(event.time, event.words), span, found.notes.get(name, "")))
-        lines += ["", "## Events", "", *_table(("event", found.clock, "95 % interval", ""), events)]
-    if found.transitions:
+            events.append((name, _number(event.time, event.words), span, stages.notes.get(name, "")))
+        lines += ["", "## Events", "", *_table(("event", stages.clock, "95 % interval", ""), events)]
+    if stages.transitions:
         steps = [
-            (curve, f"{each.t:.5g}", span_text(each.low, each.high, " to "), f"{each.amplitude:+.4g}")
-            for curve, each in found.transitions
+            (curve, f"{change.t:.5g}", span_text(change.low, change.high, " to "), f"{change.amplitude:+.4g}")
+            for curve, change in stages.transitions
         ]
-        lines += ["", "## Transitions", "", *_table(("curve", found.clock, "95 % interval", "changes by"), steps)]
+        lines += ["", "## Transitions", "", *_table(("curve", stages.clock, "95 % interval", "changes by"), steps)]
     return lines
 
 

@@ -40,7 +40,7 @@ def draw_curves(portrait: Portrait, view: Curves) -> "Drawing":
 
     drawing, axes = pyplot.subplots(figsize=(7.2, 3.9), layout="constrained")
     curves_on(axes, portrait, view)
-    height, unnamed = ribbon(axes, portrait, whole=view.slot == "loss")
+    height, unnamed = ribbon(axes, portrait, tracks=view.slot == "loss")
     unnamed += bands(axes, portrait)
     axes.set_title(plain(view.title, 80), loc="left", pad=8 + height)
     handles = axes.get_legend_handles_labels()[0]
@@ -92,20 +92,20 @@ def _looks(named: Sequence[Curve]) -> list[tuple[int, int]]:
     largest = max(sum(curve.family == family for curve in named) for family in families) if named else 0
     if not 1 < len(families) < len(named) or largest > len(STYLES):
         return [(place % len(COLORS), place // len(COLORS)) for place in range(len(named))]
-    seen = dict.fromkeys(families, -1)
+    counts = dict.fromkeys(families, -1)
     looks = []
     for curve in named:
-        seen[curve.family] += 1
-        looks.append((families.index(curve.family), seen[curve.family]))
+        counts[curve.family] += 1
+        looks.append((families.index(curve.family), counts[curve.family]))
     return looks
 
 
-def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float, list[Artist]]":
+def ribbon(axes: "Axes", portrait: Portrait, tracks: bool = True) -> "tuple[float, list[Artist]]":
     """Stages as named strips above the axes; the points of height they take, and handles of those too narrow for a name.
 
     Not `whole`: the stages of the run itself, without those of its parts.
     """
-    stages = [stage for stage in portrait.stages or () if not stage.aside and (whole or not stage.track)]
+    stages = [stage for stage in portrait.stages or () if not stage.aside and (tracks or not stage.track)]
     if not stages:
         return 0.0, []
     from matplotlib.patches import Rectangle
@@ -114,7 +114,7 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
     end, height = float(portrait.run.time[-1]), 11.0
     busy: list[tuple[str, float]] = []  # of each lane its track, and until when it is taken
     points = axes.get_window_extent().height * 72 / axes.figure.dpi
-    share, missing, written, narrow = height / points, 0, set(), {}
+    share, unlisted, named, narrow = height / points, 0, set(), {}
     across = axes.get_xaxis_transform()
     tints = dict(zip(dict.fromkeys(stage.name for stage in stages), cycle(TINTS), strict=False))
     for stage in stages:
@@ -124,7 +124,7 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
         free = (i for i, (track, until) in enumerate(busy) if track == stage.track and until <= start + 1e-9 * abs(end))
         lane = next(free, len(busy))
         if lane == 5:
-            missing += 1
+            unlisted += 1
             continue
         busy[lane : lane + 1] = [(stage.track, stop)]
         bottom, name = 1.01 + lane * share, plain(stage.name, 18)
@@ -133,16 +133,16 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
         if _width(axes, start, stop) > 4.6 * len(name):
             middle = np.sqrt(start * stop) if axes.get_xscale() == "log" else (start + stop) / 2
             axes.text(middle, bottom + 0.42 * share, name, transform=across, ha="center", va="center", fontsize=7)
-            written.add(name)
+            named.add(name)
         else:
             narrow[name] = Rectangle((0, 0), 1, 1, label=name, **look)
         if start > low:
             axes.axvline(start, color=GREY, lw=0.5, alpha=0.6, zorder=0)
-    handles = [handle for name, handle in narrow.items() if name not in written]
+    handles = [handle for name, handle in narrow.items() if name not in named]
     unnamed = handles[:6]  # more would leave the axes no room
-    missing += len(handles) - len(unnamed)
-    if missing:
-        unnamed += [Rectangle((0, 0), 1, 1, label=f"and {missing} more", color="white", lw=0)]
+    unlisted += len(handles) - len(unnamed)
+    if unlisted:
+        unnamed += [Rectangle((0, 0), 1, 1, label=f"and {unlisted} more", color="white", lw=0)]
     return max(1, len(busy)) * height, unnamed
 
 
@@ -155,23 +155,23 @@ def bands(axes: "Axes", portrait: Portrait) -> "list[Artist]":
 
     low, high = axes.get_xlim()
     estimates = {} if portrait.stages is None else portrait.stages.estimates
-    seen: list[tuple[float, float, list[str]]] = []
+    merged: list[tuple[float, float, list[str]]] = []
     spans = sorted((*event.interval, name) for name, event in estimates.items() if event.interval is not None)
     for start, stop, name in spans:
         start, stop = max(start, low), min(stop, high)
         if not 0 < stop - start <= WIDEST * (high - low) or _width(axes, start, stop) < 1.5:  # points: narrower than a line
             continue
         names = [name]
-        if seen and start <= seen[-1][1]:
-            first, last, others = seen.pop()
-            start, stop, names = first, max(stop, last), [*others, name]
-        seen.append((start, stop, names))
+        if merged and start <= merged[-1][1]:
+            first, last, earlier = merged.pop()
+            start, stop, names = first, max(stop, last), [*earlier, name]
+        merged.append((start, stop, names))
     look: Any = {"color": GREY, "alpha": 0.18, "lw": 0}
-    for start, stop, names in seen:
+    for start, stop, names in merged:
         axes.axvspan(start, stop, zorder=0, **look)
         place: Any = {"xycoords": axes.get_xaxis_transform(), "xytext": (1.5, 3), "textcoords": "offset points", "rotation": 90}
         axes.annotate(plain(first_names(names), 40), (start, 0.0), **place, fontsize=6, color="#777777", va="bottom")
-    return [Rectangle((0, 0), 1, 1, label="95 % intervals,\noverlapping ones joined", **look)] if seen else []
+    return [Rectangle((0, 0), 1, 1, label="95 % intervals,\noverlapping ones joined", **look)] if merged else []
 
 
 def _width(axes: "Axes", start: float, stop: float) -> float:
@@ -185,45 +185,45 @@ WIDE = 2.5
 MARK_COLORS = ("white", COLORS[1], COLORS[5], COLORS[3], COLORS[4], COLORS[2])
 
 
-def moments(portrait: Portrait, view: View, most: int = 6) -> list[tuple[int, str]]:
+def moments(portrait: Portrait, view: View, count: int = 6) -> list[tuple[int, str]]:
     """At most so many places in a view's frames, and what happens there: the start, events that were reached, and the end."""
     time, stages = times(portrait, view), portrait.stages
-    seen: dict[int, str] = {0: "start"}
-    events = {} if stages is None else {name: when for name, when in stages.events.items() if when is not None}
+    labels: dict[int, str] = {0: "start"}
+    events = {} if stages is None else {name: time for name, time in stages.events.items() if time is not None}
     for name in sorted(events, key=lambda name: events[name]):
         place = int(np.argmin(np.abs(time - events[name])))
         if 0 < place < len(time) - 1:
-            seen[place] = f"{seen[place]}, {name}" if place in seen else name
+            labels[place] = f"{labels[place]}, {name}" if place in labels else name
     if (stages is None or not stages.events) and len(time) > 2:
-        seen |= {int(place): "" for place in np.linspace(0, len(time) - 1, most)[1:-1]}
+        labels |= {int(place): "" for place in np.linspace(0, len(time) - 1, count)[1:-1]}
     if len(time) > 1:
-        seen[len(time) - 1] = "end"
-    chosen = sorted(seen)
-    if len(chosen) > most:
-        chosen = [chosen[i] for i in np.rint(np.linspace(0, len(chosen) - 1, most)).astype(int)]
-    return [(place, seen[place]) for place in chosen]
+        labels[len(time) - 1] = "end"
+    places = sorted(labels)
+    if len(places) > count:
+        places = [places[i] for i in np.rint(np.linspace(0, len(places) - 1, count)).astype(int)]
+    return [(place, labels[place]) for place in places]
 
 
 def draw_matrices(portrait: Portrait, view: Matrices) -> "Drawing":
     """Up to four panels at moments side by side, or one above the other where matrices are wide; heads in the other direction."""
     from matplotlib import pyplot
 
-    shown, panels = moments(portrait, view), min(len(view.panels), 4)
+    moments_shown, panels = moments(portrait, view), min(len(view.panels), 4)
     rows, columns = len(view.rows), len(view.columns)
     wide = columns > WIDE * rows
-    grid = (len(shown), panels) if wide else (panels, len(shown))
+    grid = (len(moments_shown), panels) if wide else (panels, len(moments_shown))
     cell = (1.75, 1.75 * min(2.5, max(0.4, rows / columns)))
     if wide:
         cell = (min(7.0, max(2.6, 0.2 * columns)), min(2.0, max(0.75, 0.2 * rows)))
     size = (max(4.2, grid[1] * cell[0] + 1.3), grid[0] * (cell[1] + 0.4) + 0.9)
     drawing, all_axes = pyplot.subplots(*grid, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True)
     image: Any = None
-    for number, (place, what) in enumerate(shown):
+    for number, (place, event) in enumerate(moments_shown):
         for panel in range(panels):
             axes = all_axes[number, panel] if wide else all_axes[panel, number]
             image = matrix_on(axes, view, place, panel)
-            when = f"{portrait.run.clock} = {times(portrait, view)[place]:.4g}"
-            caption = f"{plain(what, 16)}\n{when}" if what else when
+            clock = f"{portrait.run.clock} = {times(portrait, view)[place]:.4g}"
+            caption = f"{plain(event, 16)}\n{clock}" if event else clock
             head = plain(view.panels[panel])
             if wide:
                 axes.set_title(caption.replace("\n", ", ") + (f" ({head})" if head else ""), fontsize=8, loc="left")
@@ -244,8 +244,8 @@ def draw_matrices(portrait: Portrait, view: Matrices) -> "Drawing":
         named = zip(view.marks.names, MARK_COLORS, strict=False)
         handles = [Line2D([], [], color=color, label=plain(name), **look) for name, color in named]
         drawing.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
-    left = f" (first {panels} of {len(view.panels)})" if len(view.panels) > panels else ""
-    drawing.suptitle(plain(view.title, 80) + left, fontsize=9.5, x=0.01, ha="left")
+    suffix = f" (first {panels} of {len(view.panels)})" if len(view.panels) > panels else ""
+    drawing.suptitle(plain(view.title, 80) + suffix, fontsize=9.5, x=0.01, ha="left")
     return drawing
 
 
@@ -281,12 +281,12 @@ def draw_points(portrait: Portrait, view: Points) -> "Drawing":
     values = view.values[good]
     axes.axhline(0, color=GREY, lw=0.5)
     axes.axvline(0, color=GREY, lw=0.5)
-    many = values.shape[1] > 24
+    crowded = values.shape[1] > 24
     for i in range(values.shape[1] if len(values) else 0):
-        color = GREY if many else COLORS[i % len(COLORS)]
+        color = GREY if crowded else COLORS[i % len(COLORS)]
         axes.plot(*values[:, i].T, color=color, lw=0.8, alpha=0.6)
         axes.plot(*values[-1, i], "o", color=color, markersize=4)
-        if not many:
+        if not crowded:
             axes.annotate(plain(view.labels[i], 12), values[-1, i], xytext=(4, 3), textcoords="offset points", fontsize=7)
     if len(values):
         shares = view.explained[good][-1]

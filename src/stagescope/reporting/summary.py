@@ -46,10 +46,10 @@ def summary(run: Run) -> Summary:
         True
     """
     try:
-        seen = reading(run)
+        run_reading = reading(run)
 
-        def made(*_: str) -> Summary:
-            skip = ("ladder", "prediction", "ledger") if seen.cost.slow_claims else ("ladder", "prediction")
+        def show(*_: str) -> Summary:
+            skip = ("ladder", "prediction", "ledger") if run_reading.cost.slow_claims else ("ladder", "prediction")
             # `hidden` are the notes on ladder and prediction, which a notebook never shows.
             of_run = portrait(run, skip=skip)
             hidden = {no_ladder(run, skip), LEFT_OUT}
@@ -63,7 +63,7 @@ def summary(run: Run) -> Summary:
             parts += [part._repr_html_() for part in (of_run.stages, of_run.ledger) if part is not None]
             return Summary(block(*parts))
 
-        return seen.companion(made, str(run.path), run.status, run.reason)
+        return run_reading.companion(show, str(run.path), run.status, run.reason)
     except Exception as error:
         return Summary(f"<pre>{escape(_named(run))}\n{escape(f'{type(error).__name__}: {error}')}</pre>")
 
@@ -75,10 +75,10 @@ def _named(run: Run) -> str:
         return f"<Run in {run.path}>"
 
 
-def _picture(found: Portrait) -> str:
+def _picture(run_portrait: Portrait) -> str:
     """The loss under the ribbon, beside it attention at the start, on the way and at the end; empty where there is neither."""
-    loss = next((view for view in found.views if isinstance(view, Curves)), None)
-    matrices = sorted((view for view in found.views if isinstance(view, Matrices)), key=lambda view: len(view.panels) > 1)
+    loss = next((view for view in run_portrait.views if isinstance(view, Curves)), None)
+    matrices = sorted((view for view in run_portrait.views if isinstance(view, Matrices)), key=lambda view: len(view.panels) > 1)
     attention = next(iter(matrices), None)  # the first with a single panel: all heads by lag rather than one head
     if loss is None:
         return ""
@@ -87,42 +87,42 @@ def _picture(found: Portrait) -> str:
 
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():  # pyright: ignore[reportArgumentType]
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
-        drawing = _draw(found, loss, attention)
+        drawing = _draw(run_portrait, loss, attention)
         buffer = io.BytesIO()
         FigureCanvasAgg(drawing).print_png(buffer)
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def _draw(found: Portrait, loss: Curves, attention: Matrices | None) -> "Drawing":
+def _draw(run_portrait: Portrait, loss: Curves, attention: Matrices | None) -> "Drawing":
     """Made without pyplot, so that the notebook's own figures and backend are left alone."""
     from matplotlib.figure import Figure
 
-    shown = [] if attention is None else moments(found, attention, 3)
+    frames = [] if attention is None else moments(run_portrait, attention, 3)
     drawing = Figure(figsize=(9.0, 2.9), layout="constrained", dpi=110)
-    parts = drawing.subfigures(1, 1 + bool(shown), squeeze=False, width_ratios=(1.3, 1.0)[: 1 + bool(shown)])[0]
+    parts = drawing.subfigures(1, 1 + bool(frames), squeeze=False, width_ratios=(1.3, 1.0)[: 1 + bool(frames)])[0]
     axes = parts[0].subplots()
-    curves_on(axes, found, loss)
+    curves_on(axes, run_portrait, loss)
     if len(axes.get_legend_handles_labels()[0]) > 1:
         axes.legend(loc="best", fontsize=7)
-    axes.set_title(plain(loss.title), loc="left", pad=8 + ribbon(axes, found)[0])
-    if attention is not None and shown:
-        _small(parts[1], found, attention, shown)
+    axes.set_title(plain(loss.title), loc="left", pad=8 + ribbon(axes, run_portrait)[0])
+    if attention is not None and frames:
+        _small(parts[1], run_portrait, attention, frames)
     return drawing
 
 
-def _small(figure: "SubFigure", found: Portrait, view: Matrices, shown: list[tuple[int, str]]) -> None:
+def _small(figure: "SubFigure", run_portrait: Portrait, view: Matrices, frames: list[tuple[int, str]]) -> None:
     """Small pictures side by side, or one above the other where they are wide, with names of axes and one colour bar."""
     wide = len(view.columns) > WIDE * len(view.rows)
-    grid = (len(shown), 1) if wide else (1, len(shown))
-    every = figure.subplots(*grid, squeeze=False)
+    grid = (len(frames), 1) if wide else (1, len(frames))
+    panels = figure.subplots(*grid, squeeze=False)
     image: Any = None
-    for axes, (place, what) in zip(every.flat, shown, strict=True):
+    for axes, (place, event) in zip(panels.flat, frames, strict=True):
         image = matrix_on(axes, view, place)
         axes.set_xlabel(plain(view.column_axis), fontsize=8)
         axes.set_ylabel(plain(view.row_axis), fontsize=8)
         axes.label_outer()
-        caption = (plain(what, 14), f"{found.run.clock} = {times(found, view)[place]:.3g}")
+        caption = (plain(event, 14), f"{run_portrait.run.clock} = {times(run_portrait, view)[place]:.3g}")
         axes.set_title((", " if wide else "\n").join(filter(None, caption)), fontsize=8, loc="left" if wide else "center")
-    figure.colorbar(image, ax=every, shrink=0.9, aspect=25, pad=0.02).ax.tick_params(labelsize=7)
+    figure.colorbar(image, ax=panels, shrink=0.9, aspect=25, pad=0.02).ax.tick_params(labelsize=7)
     head = plain(view.panels[0], 30)
     figure.suptitle(plain(view.title, 50) + (f" ({head})" if head else ""), fontsize=9)

@@ -81,7 +81,7 @@ def chunk_name(column: Column, number: int) -> str:
 def encode(column: Column, frames: list[Any], chunk: int) -> bytes:
     """A whole chunk; the last one of an array is filled up with the fill value, as the format asks."""
     block = np.full((chunk, *column.shape), 0 if column.dtype == "int64" else np.nan, dtype=_TYPES[column.dtype])
-    block[: len(frames)] = np.stack([np.asarray(frame) for frame in frames])
+    block[: len(frames)] = np.stack(frames)
     data = block.tobytes()
     return data + crc32c()(data).to_bytes(4, "little") if column.checksum else data
 

@@ -73,9 +73,9 @@ def export(run: Run, to: str, out: str | Path | None = None, overwrite: bool = F
 def columns(run: Run, derived: Iterable[Derived] = ()) -> dict[str, np.ndarray]:
     """One row a frame: the clock, the recorded series of numbers, and the derived arrays that are not wider than a table."""
     by_name = {name: values for name, values in run.series.items() if values.ndim == 1}
-    for each in derived:
-        if each.size <= WIDEST:
-            by_name |= {unique(name, by_name): values for name, values in each.columns(run.frames).items()}
+    for array in derived:
+        if array.size <= WIDEST:
+            by_name |= {unique(name, by_name): values for name, values in array.columns(run.frames).items()}
     return by_name
 
 
@@ -109,22 +109,22 @@ def unique(name: str, taken: Collection[Any]) -> str:
 def _netcdf(run: Run, derived: Sequence[Derived]) -> bytes:
     """The format has no whole numbers of 64 bits: where 32 are too few, they are written as float64, exact up to 2^53."""
     data = dataset(run, derived)
-    whole = {name: values for name, values in data.variables.items() if values.dtype.kind == "i"}
-    large = [name for name, values in whole.items() if np.any((values < -(2**31)) | (values >= 2**31))]
+    integers = {name: values for name, values in data.variables.items() if values.dtype.kind == "i"}
+    large = [name for name, values in integers.items() if np.any((values < -(2**31)) | (values >= 2**31))]
     return bytes(data.assign({name: data[name].astype(float) for name in large}).to_netcdf(engine="scipy"))
 
 
 def dataset(run: Run, derived: Iterable[Derived] = ()) -> "xarray.Dataset":
     """Recorded and derived arrays with named axes; those of derived ones have their labels as coordinates."""
     data = run.to_xarray()
-    for each in derived:
-        name = unique(re.sub(r"\W", "_", each.name), {*data.variables, *data.dims})
-        dims = [unique(f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', axis)}", data.dims) for axis in each.axes]
-        time = run.clock if each.frames is None else f"{name}_{run.clock}"
-        labels: dict[str, Any] = {dim: [printable(text) for text in names] for dim, names in zip(dims, each.labels, strict=True)}
-        if each.frames is not None:
-            labels[time] = run.time[each.frames]
-        data = data.assign_coords(labels).assign({name: ((time, *dims), each.values, {"long_name": printable(each.title)})})
+    for array in derived:
+        name = unique(re.sub(r"\W", "_", array.name), {*data.variables, *data.dims})
+        dims = [unique(f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', axis)}", data.dims) for axis in array.axes]
+        time = run.clock if array.frames is None else f"{name}_{run.clock}"
+        labels: dict[str, Any] = {dim: [printable(text) for text in names] for dim, names in zip(dims, array.labels, strict=True)}
+        if array.frames is not None:
+            labels[time] = run.time[array.frames]
+        data = data.assign_coords(labels).assign({name: ((time, *dims), array.values, {"long_name": printable(array.title)})})
     return data
 
 
@@ -134,11 +134,11 @@ def _npz(run: Run, derived: Sequence[Derived]) -> bytes:
     A derived array has beside it NAME/AXIS, the labels of each of its axes, and NAME/frames where it has not all frames.
     """
     arrays = {**run.series, **run.params}
-    for each in derived:
-        name = unique(each.name, arrays)
-        arrays[name] = each.values
-        arrays |= {f"{name}/{axis}": np.array(names) for axis, names in zip(each.axes, each.labels, strict=True)}
-        arrays |= {} if each.frames is None else {f"{name}/frames": each.frames}
+    for array in derived:
+        name = unique(array.name, arrays)
+        arrays[name] = array.values
+        arrays |= {f"{name}/{axis}": np.array(names) for axis, names in zip(array.axes, array.labels, strict=True)}
+        arrays |= {} if array.frames is None else {f"{name}/frames": array.frames}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, values in arrays.items():

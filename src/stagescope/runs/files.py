@@ -52,10 +52,10 @@ def store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy, known = _REMEDY.get(error.errno or 0, "check the folder and try again"), error.filename or path
-        if isinstance(known, str) and any(part.startswith(f".{path.resolve().name}.") for part in Path(known).parts):
-            known = path
-        raise StoreError(f"{known}: {error.strerror or error}: {remedy}") from error
+        remedy, place = _REMEDY.get(error.errno or 0, "check the folder and try again"), error.filename or path
+        if isinstance(place, str) and any(part.startswith(f".{path.resolve().name}.") for part in Path(place).parts):
+            place = path
+        raise StoreError(f"{place}: {error.strerror or error}: {remedy}") from error
 
 
 def entries(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -36,15 +36,13 @@ def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: A
         <Run arrays: 200 frames to step=1990, finished>
     """
     clock, time = _clock(step, t)
-    given = {**({} if loss is None else {"loss": loss}), **named}
-    if not given:
+    named_arrays = {**({} if loss is None else {"loss": loss}), **named}
+    if not named_arrays:
         raise InputError(f"there is nothing beside {clock}; give the loss as loss=..., or any other array by a name")
     for name in named:
-        check_name(name)
-        if name in TAKEN:
-            raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+        check_free(name)
     arrays, records = {clock: time}, len(time)
-    for name, values in given.items():
+    for name, values in named_arrays.items():
         arrays[name] = array = numbers(name, values, _FEWER)
         if array.ndim == 0:
             raise InputError(f"{name} is a single number; give one for each of the {records:,} records")
@@ -71,13 +69,20 @@ def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: A
     )
 
 
+def check_free(name: str) -> None:
+    """Refuse what cannot name an array, or names something else in every run; `loss` is what it says."""
+    check_name(name)
+    if name in TAKEN and name != "loss":
+        raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+
+
 def _clock(step: Any, t: Any) -> tuple[str, np.ndarray]:
     """The name and the times of the records, which rise from 0 or more."""
     if (step is None) == (t is None):
         got = "neither step nor t" if step is None else "both step and t"
         raise InputError(f"got {got}; give the clock of the records once, as step=... or as t=...")
-    name, given = ("t", t) if step is None else ("step", step)
-    time = numbers(name, given, _FEWER)
+    name, values = ("t", t) if step is None else ("step", step)
+    time = numbers(name, values, _FEWER)
     if time.ndim != 1:
         raise InputError(f"{name} has shape {time.shape}, expected one number a record; give a one-dimensional array")
     if not len(time):
@@ -90,8 +95,8 @@ def _clock(step: Any, t: Any) -> tuple[str, np.ndarray]:
     falls = np.flatnonzero(np.diff(time.astype(float)) <= 0)
     if len(falls):
         i = int(falls[0]) + 1
-        where = f"record {i} has {name} {time[i]:g} after {time[i - 1]:g}"
-        raise InputError(f"{name} must rise: {where}; sort the records by {name} and keep one of each")
+        fall = f"record {i} has {name} {time[i]:g} after {time[i - 1]:g}"
+        raise InputError(f"{name} must rise: {fall}; sort the records by {name} and keep one of each")
     if name == "t":
         return name, time.astype(float)
     broken = np.flatnonzero((time != np.round(time)) | (np.abs(time.astype(float)) >= 2**63))
@@ -115,5 +120,5 @@ def numbers(name: str, values: Any, smaller: str) -> np.ndarray:
     if kind.kind in "uf":
         return array.astype(np.float32 if kind.itemsize <= 4 else np.float64)
     first = array.reshape(-1)[0] if array.size else None
-    held = f"{repr(first)[:40]} ({type(first).__name__})" if array.size else f"items of type {kind}"
-    raise InputError(f"{name} holds {held}, expected real numbers; convert it with np.asarray({name}, dtype=float)")
+    contents = f"{repr(first)[:40]} ({type(first).__name__})" if array.size else f"items of type {kind}"
+    raise InputError(f"{name} holds {contents}, expected real numbers; convert it with np.asarray({name}, dtype=float)")

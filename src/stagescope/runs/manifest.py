@@ -7,13 +7,12 @@ import re
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files
-from stagescope.spec import Json, Spec
+from stagescope.spec import Json, Spec, types_of
 from stagescope.threads import blas_threads
 
 SCHEMA = 2
@@ -86,9 +85,9 @@ def read(folder: Path) -> Manifest:
     path = folder / NAME
     with files.store_errors(path):
         if not folder.is_dir() or not os.path.lexists(path):
-            what = "is a file, not a run" if folder.exists() else "does not exist"
-            what = "holds no run (no manifest.json)" if folder.is_dir() else what
-            raise NotARun(f"{folder} {what}; give a folder written by `stagescope run` or `Run.save`")
+            problem = "is a file, not a run" if folder.exists() else "does not exist"
+            problem = "holds no run (no manifest.json)" if folder.is_dir() else problem
+            raise NotARun(f"{folder} {problem}; give a folder written by `stagescope run` or `Run.save`")
     data = files.read(folder, NAME)
     try:
         body = json.loads(data, parse_int=_number)
@@ -159,14 +158,15 @@ def _wrong_in(spec: Spec) -> str:
 def environment(spec: Spec | None = None) -> Json:
     """What the numbers may depend on: versions, also of the packages whose types a spec names, machine, cores and threads."""
     versions = {name: _version(name) or "absent" for name in _PACKAGES}
-    others = {name: installed for name in sorted(_owners(spec)) if (installed := _version(name)) is not None}
+    packages = {name.rpartition("/")[0] for name in types_of(spec)} - {""}  # papers of ours, or packages of other people
+    owners = {name: installed for name in sorted(packages) if (installed := _version(name)) is not None}
     return {
         "python": platform.python_version(),
         "system": platform.system(),
         "machine": platform.machine(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": threads(),
-        "packages": {**versions, **others},
+        "packages": {**versions, **owners},
     }
 
 
@@ -177,20 +177,12 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _owners(spec: Any) -> set[str]:
-    """The owners in the ids of all types that a spec names: papers of ours, or packages of other people."""
-    if isinstance(spec, dict):
-        owner = str(spec.get("type", "")).rpartition("/")[0]
-        return {owner, *_owners(list(spec.values()))} - {""}
-    return {name for value in spec for name in _owners(value)} if isinstance(spec, list | tuple) else set()
-
-
 def threads() -> Json:
     """The thread setup of this process: variables that are set, threads of BLAS now, and Numba's once Numba is loaded."""
     setup: Json = {name: os.environ[name] for name in _THREADS if name in os.environ}
     numba = sys.modules.get("numba")
-    more = {"numba": numba.config.NUMBA_NUM_THREADS} if numba is not None else {}
-    return {**setup, "blas": blas_threads(), **more}
+    numba_threads = {"numba": numba.config.NUMBA_NUM_THREADS} if numba is not None else {}
+    return {**setup, "blas": blas_threads(), **numba_threads}
 
 
 def other_bits(before: Json) -> list[str]:

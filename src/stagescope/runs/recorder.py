@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError, message
-from stagescope.params import check_name
 from stagescope.runs import manifest as manifests
 from stagescope.runs.arrays import Column
-from stagescope.runs.from_arrays import numbers
+from stagescope.runs.from_arrays import check_free, numbers
 from stagescope.runs.run import DONE, Arrays, Run
 from stagescope.runs.store import load
 from stagescope.runs.writer import Writer, check_place, header
 from stagescope.spec import digest
 
 CLOCK = "step"
-_TAKEN = ("t", "speed")
-"""Names with a meaning of their own in every run."""
 _SMALLER = "record a part of it, or a mean over one of its axes"
 
 Frame = dict[str, np.ndarray]
@@ -32,15 +29,13 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
     """The first record and the columns that it fixes."""
     if not arrays:
         raise InputError("there is nothing beside the step; give the loss as loss=..., or any other array by a name")
-    for what, names in (("axes", axes), ("blocks", blocks)):
+    for kind, names in (("axes", axes), ("blocks", blocks)):
         for name in names:
             if name not in arrays:
-                raise InputError(f"{what} names {name!r}, which is not recorded; recorded: {', '.join(arrays)}")
+                raise InputError(f"{kind} names {name!r}, which is not recorded; recorded: {', '.join(arrays)}")
     frame = {}
     for name, value in arrays.items():
-        check_name(name)
-        if name in _TAKEN:
-            raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+        check_free(name)
         frame[name] = array = _array(name, value)
         if not array.size:
             raise InputError(f"{name} has shape {array.shape} and holds no number; leave it out")
@@ -51,9 +46,9 @@ def columns_of(arrays: Mapping[str, Any], axes: Axes, blocks: tuple[str, ...]) -
     first: dict[str, tuple[str, int]] = {}
     for name, column in columns.items():
         for axis, size in zip(column.axes[1:], column.shape, strict=True):
-            other, known = first.setdefault(axis, (name, size))
-            if known != size:
-                raise InputError(f"the axis {axis!r} has {known} items in {other} and {size} in {name}; give it two names")
+            owner, length = first.setdefault(axis, (name, size))
+            if length != size:
+                raise InputError(f"the axis {axis!r} has {length} items in {owner} and {size} in {name}; give it two names")
     return frame, columns
 
 
@@ -189,7 +184,7 @@ class Recorder:
         if self._out is None or not self._frames:
             return
         try:
-            writer = self._opened(self._out)
+            writer = self._open_writer(self._out)
             for frame in self._frames:
                 writer.frame(frame)
             if self._frames:
@@ -217,7 +212,7 @@ class Recorder:
         self.commit()
         if self._out is not None and self._begun:
             try:
-                self._opened(self._out).finish(status, reason, self._state())
+                self._open_writer(self._out).finish(status, reason, self._state())
             except BaseException:
                 self._drop()
                 raise
@@ -272,7 +267,7 @@ class Recorder:
         nothing = dict.fromkeys(("field", "until", "dynamics", "stop"))
         return {**nothing, "record": self._record, "source": self.source, "blocks": blocks}
 
-    def _opened(self, folder: Path) -> Writer:
+    def _open_writer(self, folder: Path) -> Writer:
         """The writer. The first commit makes the folder; after one that failed, what it left is opened again."""
         if self._writer is None and self._begun:
             self._writer, _ = Writer.reopen(folder)
@@ -323,16 +318,16 @@ class Recorder:
             self._drop()
             raise
 
-    def _check_same(self, folder: Path, found: manifests.Manifest) -> None:
+    def _check_same(self, folder: Path, manifest: manifests.Manifest) -> None:
         """Refuse to continue what is not an unfinished run of this kind."""
-        kind = None if found.spec["field"] is not None else found.spec["source"]["kind"]
+        kind = None if manifest.spec["field"] is not None else manifest.spec["source"]["kind"]
         if kind != self.source["kind"]:
-            held = "a run of a field" if kind is None else f"a run of source kind {kind!r}"
-            raise InputError(f"{folder} holds {held}, not of {self.source['kind']!r}; choose another folder")
-        if found.status != "running":
+            contents = "a run of a field" if kind is None else f"a run of source kind {kind!r}"
+            raise InputError(f"{folder} holds {contents}, not of {self.source['kind']!r}; choose another folder")
+        if manifest.status != "running":
             remedy = "choose another folder, or overwrite=True to replace the run"
-            raise InputError(f"{folder} is {found.status}, so there is nothing to resume; {remedy}")
-        blocks = list(found.spec["blocks"])
+            raise InputError(f"{folder} is {manifest.status}, so there is nothing to resume; {remedy}")
+        blocks = list(manifest.spec["blocks"])
         if sorted(blocks) != sorted(self._blocks):
             raise InputError(
                 f"{folder} has the blocks {blocks}, got {list(self._blocks)}; give the same, or choose another folder"

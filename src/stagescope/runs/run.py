@@ -30,8 +30,8 @@ _RESUMED = {
 def how_to_resume(folder: Path, spec: Spec) -> str:
     """What continues a run: the command, or for an objective that only the user has, the function."""
     if spec["field"] is None:
-        how = _RESUMED.get(spec["source"]["kind"], "")
-        return "only the program that recorded it can continue it" + how.format(repr(str(folder)))
+        remedy = _RESUMED.get(spec["source"]["kind"], "")
+        return "only the program that recorded it can continue it" + remedy.format(repr(str(folder)))
     if spec["field"]["type"] == "own":
         return f"continue with `stagescope resume {folder} --objective MODULE:NAME`, or ss.resume({str(folder)!r}, objective)"
     return f"continue with `stagescope resume {folder}`"
@@ -42,7 +42,7 @@ class Arrays(Mapping[str, np.ndarray]):
 
     def __init__(self, names: tuple[str, ...], read: Callable[[str], np.ndarray], origin: str | None = None) -> None:
         self._names, self._read, self.origin = names, read, origin
-        self._seen: dict[str, np.ndarray] = {}
+        self._read_arrays: dict[str, np.ndarray] = {}
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> "Arrays":
@@ -51,11 +51,11 @@ class Arrays(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._names:
             raise KeyError(f"{name!r} was not recorded; recorded: {', '.join(self._names)}")
-        if name not in self._seen:
+        if name not in self._read_arrays:
             array = self._read(name)
             array.setflags(write=False)
-            self._seen[name] = array
-        return self._seen[name]
+            self._read_arrays[name] = array
+        return self._read_arrays[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -135,11 +135,11 @@ class Run:
 
     def only(self, frames: np.ndarray) -> "Run":
         """The same run with some of its frames, which are read when used."""
-        kept = {
+        selected = {
             name: Arrays(tuple(arrays), lambda part, arrays=arrays: np.take(arrays[part], frames, axis=0))
             for name, arrays in (("params", self.params), ("series", self.series))
         }
-        return replace(self, **kept, memo={})
+        return replace(self, **selected, memo={})
 
     def save(self, folder: str | Path, overwrite: bool = False) -> "Run":
         from stagescope.runs.writer import save
@@ -160,7 +160,7 @@ class Run:
             dims = [self.clock]
             for axis, size in zip(self.axes[name][1:], values.shape[1:], strict=True):
                 tried = chain((axis, f"{name}_{axis}"), (f"{name}_{axis}_{k}" for k in count(2)))
-                free = next(each for each in tried if each not in (*dims, *arrays) and sizes.get(each, size) == size)
+                free = next(dim for dim in tried if dim not in (*dims, *arrays) and sizes.get(dim, size) == size)
                 sizes[free] = size
                 dims.append(free)
             data[name] = dims, values
@@ -181,8 +181,8 @@ class Run:
         return import_module("stagescope").summary(self).html
 
     def __repr__(self) -> str:
-        what = self.study or self.type
+        kind = self.study or self.type
         last = self.time[-1] if self.frames else float("nan")
         note = f" ({self.reason})" if self.reason else ""
         frames = f"{self.frames} frame{'' if self.frames == 1 else 's'}"
-        return f"<Run {what}: {frames} to {self.clock}={last:g}, {self.status}{note}>"
+        return f"<Run {kind}: {frames} to {self.clock}={last:g}, {self.status}{note}>"

@@ -28,7 +28,7 @@ def load(folder: str | Path) -> Run:
     while True:
         manifest = manifests.read(folder)
         try:
-            return _opened(folder, manifest)
+            return _run_of(folder, manifest)
         except StoreError:
             if not _moved_on(folder, manifest):
                 raise
@@ -49,12 +49,12 @@ def verify(folder: str | Path) -> list[str]:
     """
     folder, errors = Path(folder), damage(folder)
     with suppress(StoreError):
-        known = manifests.read(folder).files
+        listed = manifests.read(folder).files
         with files.store_errors(folder):
             entries = sorted(entry.path for entry in files.entries(folder) if entry.is_file(follow_symlinks=False))
         for path in entries:
             name = Path(path).relative_to(folder).as_posix()
-            if name not in known and not OURS.fullmatch(name):
+            if name not in listed and not OURS.fullmatch(name):
                 errors.append(f"{path}: not a file of this run; move it elsewhere")
     return errors
 
@@ -100,7 +100,7 @@ def _moved_on(folder: Path, manifest: Manifest) -> bool:
     return manifests.read(folder) != manifest
 
 
-def _opened(folder: Path, manifest: Manifest) -> Run:
+def _run_of(folder: Path, manifest: Manifest) -> Run:
     problems = _check_files(folder, manifest)
     if problems:
         if not isinstance(problems[0], DamagedRun):

@@ -77,10 +77,10 @@ class Writer:
             lock = files.Lock(fresh)
             try:
                 os.chmod(fresh, 0o777 & ~files.umask())
-                known = _write_all(fresh, _metadata(manifest, columns, _length(manifest)))
+                digests = _write_all(fresh, _metadata(manifest, columns, _length(manifest)))
                 (fresh / CHECKPOINT).mkdir()
                 (fresh / EVENTS).touch()
-                writer = cls(fresh, manifest.model_copy(update={"files": known}), lock)
+                writer = cls(fresh, manifest.model_copy(update={"files": digests}), lock)
                 begin(writer)
                 _move_in(fresh, place, overwrite)
             except BaseException:
@@ -98,30 +98,26 @@ class Writer:
             lock = files.Lock(folder)
             try:
                 files.refuse_foreign(folder)
-                return cls._reopened(folder, lock)
+                manifest = read_manifest(folder)
+                if manifest.status != "running" or manifest.checkpoint is None:
+                    raise StoreError(f"{folder} is {manifest.status} by now: nothing to resume")
+                stored = tensors(files.read(folder, manifest.checkpoint), folder / manifest.checkpoint)
+                writer = cls(folder, manifest, lock)
+                files.replace(folder / EVENTS, files.read(folder, EVENTS)[: manifest.events_bytes])
+                for name in os.listdir(folder / CHECKPOINT):
+                    if OURS.fullmatch(f"{CHECKPOINT}/{name}") and f"{CHECKPOINT}/{name}" != manifest.checkpoint:
+                        os.unlink(folder / CHECKPOINT / name)
+                if manifest.trimmed:  # undo a change of shape that a crash cut short
+                    _write_all(folder, _metadata(manifest, writer._columns, _length(manifest)))
+                    writer.manifest = manifest.model_copy(update={"trimmed": {}})
+                    writer.manifest.write(folder)
+                unfinished = pending(stored)
+                count = min(map(len, unfinished.values()), default=0)
+                writer._buffer = [{name: values[i] for name, values in unfinished.items()} for i in range(count)]
+                return writer, {name: value for name, value in stored.items() if not name.startswith(_PENDING)}
             except BaseException:
                 lock.release()
                 raise
-
-    @classmethod
-    def _reopened(cls, folder: Path, lock: files.Lock) -> tuple["Writer", State]:
-        manifest = read_manifest(folder)
-        if manifest.status != "running" or manifest.checkpoint is None:
-            raise StoreError(f"{folder} is {manifest.status} by now: nothing to resume")
-        stored = tensors(files.read(folder, manifest.checkpoint), folder / manifest.checkpoint)
-        writer = cls(folder, manifest, lock)
-        files.replace(folder / EVENTS, files.read(folder, EVENTS)[: manifest.events_bytes])
-        for name in os.listdir(folder / CHECKPOINT):
-            if OURS.fullmatch(f"{CHECKPOINT}/{name}") and f"{CHECKPOINT}/{name}" != manifest.checkpoint:
-                os.unlink(folder / CHECKPOINT / name)
-        if manifest.trimmed:  # undo a change of shape that a crash cut short
-            _write_all(folder, _metadata(manifest, writer._columns, _length(manifest)))
-            writer.manifest = manifest.model_copy(update={"trimmed": {}})
-            writer.manifest.write(folder)
-        left = pending(stored)
-        count = min(map(len, left.values()), default=0)
-        writer._buffer = [{name: values[i] for name, values in left.items()} for i in range(count)]
-        return writer, {name: value for name, value in stored.items() if not name.startswith(_PENDING)}
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -133,23 +129,23 @@ class Writer:
     def commit(self, state: Mapping[str, Any], event: str = "checkpoint", **facts: Any) -> None:
         """Make everything up to now durable."""
         with files.store_errors(self.folder):
-            before, known = self.manifest, dict(self.manifest.files)
+            before, digests = self.manifest, dict(self.manifest.files)
             while len(self._buffer) >= self.manifest.chunk:
-                known |= self._write_chunk(self.manifest.chunk)
+                digests |= self._write_chunk(self.manifest.chunk)
             if self.manifest.planned is None and self.manifest.committed > before.committed:
-                known |= self._reshape(before)
-            self._commit_state(known, state, event, status="running", **facts)
+                digests |= self._reshape(before)
+            self._commit_state(digests, state, event, status="running", **facts)
 
     def finish(self, status: str, reason: str, state: Mapping[str, Any]) -> None:
         """Close the run with its outcome; the arrays are cut to the frames that exist."""
         with files.store_errors(self.folder):
-            before, known = self.manifest, dict(self.manifest.files)
+            before, digests = self.manifest, dict(self.manifest.files)
             while self._buffer:
-                known |= self._write_chunk(min(len(self._buffer), self.manifest.chunk))
+                digests |= self._write_chunk(min(len(self._buffer), self.manifest.chunk))
             if self.manifest.committed != _length(before):
-                known |= self._reshape(before)
+                digests |= self._reshape(before)
             event = "finished" if status in ("finished", "stopped") else "failed"
-            self._commit_state(known, state, event, status=status, reason=reason)
+            self._commit_state(digests, state, event, status=status, reason=reason)
         self.close()
 
     def close(self) -> None:
@@ -157,26 +153,26 @@ class Writer:
 
     def _write_chunk(self, count: int) -> dict[str, str]:
         start, chunk = self.manifest.committed, self.manifest.chunk
-        known = {}
+        digests = {}
         for name, column in self._columns.items():
             data = arrays.encode(column, [frame[name] for frame in self._buffer[:count]], chunk)
-            known |= _write_all(self.folder, {f"{DATA}/{name}/{arrays.chunk_name(column, start // chunk)}": data})
+            digests |= _write_all(self.folder, {f"{DATA}/{name}/{arrays.chunk_name(column, start // chunk)}": data})
         self.manifest = self.manifest.model_copy(update={"committed": start + count})
         del self._buffer[:count]
         self._stacked = {}
-        return known
+        return digests
 
-    def _commit_state(self, known: dict[str, str], state: Mapping[str, Any], event: str, **facts: Any) -> None:
+    def _commit_state(self, digests: dict[str, str], state: Mapping[str, Any], event: str, **facts: Any) -> None:
         """Write checkpoint, log and manifest; the checkpoint before goes last."""
         old = self.manifest.checkpoint
         place, seal = self._write_checkpoint(state)
-        known.pop(old or "", None)
-        known[place] = seal
+        digests.pop(old or "", None)
+        digests[place] = seal
         extra = {name: facts.pop(name) for name in list(facts) if name not in Manifest.model_fields}
         self._log(event, frames=self.manifest.committed + len(self._buffer), **extra)
-        known[EVENTS] = files.sha256(self.folder / EVENTS)
+        digests[EVENTS] = files.sha256(self.folder / EVENTS)
         size = (self.folder / EVENTS).stat().st_size
-        update = {"files": known, "checkpoint": place, "events_bytes": size, **facts}
+        update = {"files": digests, "checkpoint": place, "events_bytes": size, **facts}
         manifest = self.manifest.model_copy(update=update)
         manifest.write(self.folder)
         self.manifest = manifest
@@ -244,8 +240,8 @@ def check_place(folder: Path, overwrite: bool) -> None:
     if not any(folder.iterdir()):
         return
     if not overwrite:
-        more = ", or --overwrite (in Python overwrite=True) to replace a run" if os.path.lexists(folder / NAME) else ""
-        raise InputError(f"{folder} is not empty; choose another folder{more}")
+        hint = ", or --overwrite (in Python overwrite=True) to replace a run" if os.path.lexists(folder / NAME) else ""
+        raise InputError(f"{folder} is not empty; choose another folder{hint}")
     _check_run_only(folder)
     if files.locked(folder):
         raise StoreError(f"{folder}: another process is writing this run; wait for it or stop it")
@@ -270,7 +266,7 @@ def _move_in(fresh: Path, folder: Path, overwrite: bool) -> None:
     if not overwrite or not folder.exists():
         os.replace(fresh, folder)
         return
-    held = files.Lock(folder)  # nobody may go on with a run that is being replaced
+    lock = files.Lock(folder)  # nobody may go on with a run that is being replaced
     try:
         old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
         os.replace(folder, old)
@@ -280,7 +276,7 @@ def _move_in(fresh: Path, folder: Path, overwrite: bool) -> None:
             os.replace(old, folder)
             raise
     finally:
-        held.release()
+        lock.release()
     shutil.rmtree(old, ignore_errors=True)  # the new run is in place; what cannot be removed stays beside it, hidden
 
 

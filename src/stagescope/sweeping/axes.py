@@ -164,14 +164,14 @@ def checked(study: Study, name: str, raw: Sequence[Any], where: Callable[[int], 
         raise InputError(f"grid {name} is empty; give {FORMS}")
     option, place = split(name)
     kind, limits = _kind(study, name), study.options.model_fields[option].metadata
-    whole: Any = Annotated[(kind, *limits)] if limits and place is None else kind
-    adapter, values = TypeAdapter(whole, config=ConfigDict(allow_inf_nan=False)), []
-    for place, each in enumerate(raw):
+    annotated: Any = Annotated[(kind, *limits)] if limits and place is None else kind
+    adapter, values = TypeAdapter(annotated, config=ConfigDict(allow_inf_nan=False)), []
+    for place, raw_value in enumerate(raw):
         try:
-            value = adapter.validate_python(None if isinstance(each, str) and each.lower() == "none" else each)
+            value = adapter.validate_python(None if isinstance(raw_value, str) and raw_value.lower() == "none" else raw_value)
         except ValidationError as error:
             problem = error.errors()[0]["msg"].replace("Input should", "must")
-            raise InputError(f"{where(place) or 'grid '}{name}: {problem}, got {each!r}") from None
+            raise InputError(f"{where(place) or 'grid '}{name}: {problem}, got {raw_value!r}") from None
         # -0 is 0, and the same point
         values.append(value + 0.0 if isinstance(value, float) else study.options.anchored(name, value))
     return values

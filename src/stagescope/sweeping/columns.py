@@ -20,16 +20,16 @@ class Rules:
     """The rules in force: the version of each claim, and of the caller's own claims the digest of the module they are from."""
 
     versions: dict[str, int]
-    own: dict[str, str]
+    sources: dict[str, str]
 
     @classmethod
-    def of(cls, claims: Iterable[Claim], own: Iterable[Claim] = (), source: str | None = None) -> "Rules":
-        own = tuple(own)
-        return cls({claim.tag: claim.rules for claim in (*claims, *own)}, {claim.tag: source or "" for claim in own})
+    def of(cls, claims: Iterable[Claim], added: Iterable[Claim] = (), source: str | None = None) -> "Rules":
+        added = tuple(added)
+        return cls({claim.tag: claim.rules for claim in (*claims, *added)}, {claim.tag: source or "" for claim in added})
 
     def row(self) -> dict[str, Any]:
         """What a row says of the rules it was judged by."""
-        return {"rules": self.versions, **({"own": self.own} if self.own else {})}
+        return {"rules": self.versions, **({"own": self.sources} if self.sources else {})}
 
 
 def version(row: Row, tag: str) -> tuple[int, str | None]:
@@ -47,8 +47,8 @@ def newest_verdict(rows: Iterable[Row], tag: str) -> Callable[[Row], Any]:
     Of the caller's own modules the newest is the one that judged last: their digests have no order.
     """
     judged = [row for row in rows if tag in (row.get("verdicts") or {})]
-    own = any(version(row, tag)[1] for row in judged)
-    last = max(judged, key=lambda row: row.get("committed", 0) if own else version(row, tag)[0])
+    by_user = any(version(row, tag)[1] for row in judged)
+    last = max(judged, key=lambda row: row.get("committed", 0) if by_user else version(row, tag)[0])
     newest = version(last, tag)
     return lambda row: (row.get("verdicts") or {}).get(tag) if version(row, tag) == newest else None
 
@@ -56,7 +56,7 @@ def newest_verdict(rows: Iterable[Row], tag: str) -> Callable[[Row], Any]:
 def outdated(row: Row, rules: Rules) -> bool:
     """Whether a row was judged when the claims, or the rules of one of them, were others than now."""
     judged_by = row.get("rules"), row.get("own") or {}
-    return reached_end(row) and "verdicts" in row and judged_by != (rules.versions, rules.own)
+    return reached_end(row) and "verdicts" in row and judged_by != (rules.versions, rules.sources)
 
 
 Kind = Literal["time", "number", "word"]
@@ -101,8 +101,8 @@ class Column:
 
 def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     """Every column of a table, in its order; one name is one thing."""
-    columns = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", "at", axis.name) for axis in axes]
-    columns += [_whole("seed", "number"), _whole("status", "word"), _whole("reason", "word")]
+    columns = [_row_column(axis.name, "word" if axis.kind == "categorical" else "number", "at", axis.name) for axis in axes]
+    columns += [_row_column("seed", "number"), _row_column("status", "word"), _row_column("reason", "word")]
     for name in _names(rows, "events"):
         # an event of the run, or a later cycle of one, has not come yet; one that its model does not have will not
         columns.append(_part("time", "events", name, name, _lack("not reached", "events", name, name.rpartition(".")[0])))
@@ -113,13 +113,13 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
         columns.append(_part("time", "durations", f"duration {name}", name, _lack("in progress", "durations", name)))
     verdicts = len(columns)
     columns += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
-    columns += _own(rows)
+    columns += _measure_columns(rows)
     columns += [Column("clock", "word", "run", _reader("clock")), Column("end", "number", "run", _reader("end"))]
-    columns += [_whole("seconds", "number"), _whole("version", "word")]
+    columns += [_row_column("seconds", "number"), _row_column("version", "word")]
     columns.append(Column("config", "word", None, lambda row: json.dumps(row["config"], sort_keys=True)))
-    columns.append(_whole("digest", "word"))
-    taken = {column.name for column in columns}
-    named = {tag: f"claim {tag}" if tag in taken else tag for tag in _names(rows, "verdicts")}
+    columns.append(_row_column("digest", "word"))
+    names = {column.name for column in columns}
+    named = {tag: f"claim {tag}" if tag in names else tag for tag in _names(rows, "verdicts")}
     columns[verdicts:verdicts] = [Column(name, "word", "verdicts", newest_verdict(rows, tag)) for tag, name in named.items()]
     table: dict[str, Column] = {}
     for column in columns:
@@ -131,19 +131,19 @@ def _names(rows: Sequence[Row], part: str) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.get(part) or ()))
 
 
-def _own(rows: Sequence[Row]) -> list[Column]:
+def _measure_columns(rows: Sequence[Row]) -> list[Column]:
     """What the study's own measures gave, as MEASURE.KEY: numbers and words. Lists and mappings are no columns."""
     values: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
-        for measure, found in (row.get("measures") or {}).items():
-            for key, value in found.items():
+        for measure, numbers in (row.get("measures") or {}).items():
+            for key, value in numbers.items():
                 values.setdefault((measure, key), []).append(value)
-    found = []
-    for (measure, key), seen in values.items():
-        kind: Kind = "word" if any(isinstance(value, str) for value in seen) else "number"
-        if not any(isinstance(value, list | dict) for value in seen):
-            found.append(Column(f"{measure}.{key}", kind, "numbers", _reader("measures", measure, key)))
-    return found
+    columns = []
+    for (measure, key), column_values in values.items():
+        kind: Kind = "word" if any(isinstance(value, str) for value in column_values) else "number"
+        if not any(isinstance(value, list | dict) for value in column_values):
+            columns.append(Column(f"{measure}.{key}", kind, "numbers", _reader("measures", measure, key)))
+    return columns
 
 
 def _reader(*names: str) -> Callable[[Row], Any]:
@@ -157,7 +157,7 @@ def _reader(*names: str) -> Callable[[Row], Any]:
     return read
 
 
-def _whole(name: str, kind: Kind, *places: str) -> Column:
+def _row_column(name: str, kind: Kind, *places: str) -> Column:
     return Column(name, kind, None, _reader(*places or (name,)))
 
 
@@ -182,16 +182,16 @@ def summarised(column: Column, rows: Sequence[Row], confidence: float, *, of_mea
     where it is among them; a mean does not exist then. `of_mean`: with an interval of the mean, too.
     """
     readings = [column.reading(row) for row in rows]
-    known = [reading.value for reading in readings if reading.lack is None]
-    counts = {"rows": len(rows), "known": len(known), "failed": sum(reading.lack == "failed" for reading in readings)}
+    known_values = [reading.value for reading in readings if reading.lack is None]
+    counts = {"rows": len(rows), "known": len(known_values), "failed": sum(reading.lack == "failed" for reading in readings)}
     if column.kind == "word":
         shares = {}
-        for value in dict.fromkeys(known):
-            hits = tuple(each == value for each in known)
+        for value in dict.fromkeys(known_values):
+            hits = tuple(entry == value for entry in known_values)
             shares[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
         return {**counts, "shares": shares}
     beyond = sum(reading.lack in CLOCKED for reading in readings)
-    values = np.array([*known, *[math.inf] * beyond], dtype=float)
+    values = np.array([*known_values, *[math.inf] * beyond], dtype=float)
     centre: dict[str, Any] = dict.fromkeys(("mean", "mean_interval", "median", "median_interval"))
     if len(values):
         centre |= {"median": _inside(float(median(values))), "median_interval": interval(values, median, confidence)}

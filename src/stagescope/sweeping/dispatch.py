@@ -38,8 +38,8 @@ _ONE_THREAD = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_paralle
 class Pool:
     """A Dask client and how many workers stand behind it."""
 
-    def __init__(self, client: "Client", wanted: int | None = None, cluster: Any = None) -> None:
-        self.client, self._wanted, self._cluster = client, wanted, cluster
+    def __init__(self, client: "Client", size: int | None = None, cluster: Any = None) -> None:
+        self.client, self._wanted, self._cluster = client, size, cluster
         self._gone: dict[Any, float] = {}
 
     def workers(self) -> int:
@@ -153,19 +153,19 @@ async def _knock(address: str) -> None:
 
 def _same_versions(client: "Client") -> None:
     """Refuse a cluster whose scheduler or workers run other versions than this client."""
-    mine = versions()
+    local = versions()
     packages: Any = client.get_versions(packages=["stagescope"])
-    _compare("the scheduler", packages["scheduler"], {name: mine[name] for name in ("python", "stagescope", "dask")})
+    _compare("the scheduler", packages["scheduler"], {name: local[name] for name in ("python", "stagescope", "dask")})
     for address, worker in packages["workers"].items():
-        _compare(f"worker {address}", worker, mine)
+        _compare(f"worker {address}", worker, local)
 
 
-def _compare(who: str, found: Any, mine: dict[str, str]) -> None:
-    packages = {**found["packages"], "python": ".".join(str(found["packages"]["python"]).split(".")[:2])}
-    for name, here in mine.items():
-        there = packages.get(name) or "missing"
-        if there != here:
-            raise StagescopeError(f"{who} has {name} {there}, this client {here}; install the same version on both")
+def _compare(who: str, theirs: Any, local: dict[str, str]) -> None:
+    packages = {**theirs["packages"], "python": ".".join(str(theirs["packages"]["python"]).split(".")[:2])}
+    for name, expected in local.items():
+        installed = packages.get(name) or "missing"
+        if installed != expected:
+            raise StagescopeError(f"{who} has {name} {installed}, this client {expected}; install the same version on both")
 
 
 TASK_SECONDS = 1.5
@@ -199,8 +199,8 @@ class Dispatch:
         try:
             while self._queue or self._alone or self._flying:
                 self._look()
-                each = 1 if self._costs and median(self._costs) >= SLOW_SECONDS else QUEUED
-                while (self._queue or self._alone) and len(self._flying) < each * max(1, self._workers):
+                per_worker = 1 if self._costs and median(self._costs) >= SLOW_SECONDS else QUEUED
+                while (self._queue or self._alone) and len(self._flying) < per_worker * max(1, self._workers):
                     alone = (self._alone.popleft(),) if self._alone else None
                     batch = alone or tuple(self._queue.popleft() for _ in range(self._size()))
                     self._flying[self.pool.client.submit(work, replace(self.task, points=batch), pure=False)] = batch
@@ -229,11 +229,11 @@ class Dispatch:
 
     def _size(self) -> int:
         """As many points as fill a task, by what the last ones cost; fewer near the end, so that all workers end together."""
-        left = len(self._queue)
+        remaining = len(self._queue)
         if not self._costs:
-            return min(1, left)
-        fair = ceil(left / (QUEUED * max(1, self._workers)))
-        return max(1, min(left, fair, 500, int(TASK_SECONDS / max(median(self._costs), 1e-6))))
+            return min(1, remaining)
+        fair = ceil(remaining / (QUEUED * max(1, self._workers)))
+        return max(1, min(remaining, fair, 500, int(TASK_SECONDS / max(median(self._costs), 1e-6))))
 
     def _ended(self) -> list["Future"]:
         from distributed import wait
@@ -272,8 +272,8 @@ class Dispatch:
             lost = [point for point in points if self._deaths[point.digest] >= DEATHS]
             for point in lost:
                 limit = f", or it takes longer than {self.task.timeout:g} s" if self.task.timeout is not None else ""
-                why = f"its worker died {self._deaths[point.digest]} times while computing it (out of memory?{limit})"
-                facts = {"status": "failed", "reason": why, "seconds": None, "started": time.time()}
+                reason = f"its worker died {self._deaths[point.digest]} times while computing it (out of memory?{limit})"
+                facts = {"status": "failed", "reason": reason, "seconds": None, "started": time.time()}
                 self.writer.commit([row_at(study_named(self.task.plan.study), point, facts)])
             return [(point, brief_of(self.writer.rows.current[point.digest])) for point in lost]
         raise self._gone()

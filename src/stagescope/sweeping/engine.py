@@ -37,7 +37,7 @@ from stagescope.sweeping.worker import Brief, Task
 
 
 @dataclass(frozen=True)
-class Terms:
+class Execution:
     """How points are computed, which decides nothing about what they are."""
 
     workers: int | None = None
@@ -126,7 +126,7 @@ def sweep(
         [10, 20]
     """
     needed("distributed", "sweep", "a sweep")
-    terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed, remeasure, yes)
+    execution = Execution(workers, scheduler, timeout, keep_runs, retry_failed, remeasure, yes)
     folder, chosen_study = Path(out), study_named(study)
     stored = load_plan(folder) if (folder / FILE).exists() else None
     request = requested(
@@ -144,11 +144,11 @@ def sweep(
     _check_refine(request, refine, refine_by, folder)
     if claims is not None and stored is not None and stored.claims_digest != request.claims_digest:
         forget(claims)  # this process may have imported them before they were changed
-    with _held(folder, stored is None), sweep_progress(progress) as shown:
+    with _locked(folder, stored is None), sweep_progress(progress) as display:
         # another call may have ended in between
         plan = request if stored is None else load_plan(folder).extended(request, remeasure)
         rules = Rules.of(chosen_study.claims(), own_claims(claims or ()), plan.claims_digest)
-        job = Job(folder, plan, terms, shown, refine_by, rules)
+        job = Job(folder, plan, execution, display, refine_by, rules)
         job.settle()
         try:
             job.run(request, refine)
@@ -157,13 +157,13 @@ def sweep(
             raise Interrupted(f"interrupted: {done} committed in {folder}; call again to continue", folder) from None
         finally:
             job.settle()
-            made = replace(load_sweep(folder), renewed=job.renewed)
-            made.write_csv()
-        return made
+            swept = replace(load_sweep(folder), renewed=job.renewed)
+            swept.write_csv()
+        return swept
 
 
 @contextmanager
-def _held(folder: Path, new: bool) -> Iterator[None]:
+def _locked(folder: Path, new: bool) -> Iterator[None]:
     """The folder, for one client at a time."""
     with store_errors(folder):
         if new and folder.exists() and not folder.is_dir():
@@ -185,18 +185,18 @@ def _held(folder: Path, new: bool) -> Iterator[None]:
         lock.release()
 
 
-def _check_refine(plan: Plan, rounds: int, by: str | None, folder: Path) -> None:
+def _check_refine(plan: Plan, rounds: int, refine_by: str | None, folder: Path) -> None:
     if rounds < 0:
         raise InputError(f"refine is {rounds}, but must be 0 rounds or more")
-    if by is not None and not rounds:
-        raise InputError(f"refine_by {by!r} needs --refine N, the number of rounds")
+    if refine_by is not None and not rounds:
+        raise InputError(f"refine_by {refine_by!r} needs --refine N, the number of rounds")
     if rounds and any(grid.lines is not None for grid in plan.grids):
         raise InputError("a table cannot be refined: its lines have no neighbours; use --grid")
     if rounds and not any(axis.kind != "categorical" and len(axis.values) > 1 for axis in plan.axes):
         names = ", ".join(axis.name for axis in plan.axes)
         raise InputError(f"nothing lies between the values of {names}; refine needs an axis of several numbers")
-    if by is not None:
-        check_column(by, plan, list(Rows(folder).refresh().current.values()))
+    if refine_by is not None:
+        check_column(refine_by, plan, list(Rows(folder).refresh().current.values()))
 
 
 @dataclass(eq=False)
@@ -205,15 +205,15 @@ class Job:
 
     folder: Path
     plan: Plan
-    terms: Terms
+    execution: Execution
     progress: SweepProgress
-    by: str | None
+    refine_by: str | None
     rules: Rules
 
     def __post_init__(self) -> None:
         self.renewed = 0
-        self._by_known = self.by is None
-        self._workers, self._most, self._started = ExitStack(), None, None
+        self._column_checked = self.refine_by is None
+        self._workers, self._limit, self._started = ExitStack(), None, None
         self.writer = RowWriter(self.folder)
 
     def settle(self) -> None:
@@ -228,84 +228,87 @@ class Job:
 
     def run(self, request: Plan, rounds: int) -> None:
         """The requested points, then rounds of refinement between them."""
-        every = list(points(request))
+        all_points = list(points(request))
         bare = request.model_copy(update={"grids": ()})
-        self.task = Task(str(self.folder.resolve()), bare, new_id(), (), self.terms.timeout, self.terms.keep_runs)
-        first = self._missing(every)
+        self.task = Task(str(self.folder.resolve()), bare, new_id(), (), self.execution.timeout, self.execution.keep_runs)
+        first = self._missing(all_points)
         rows = self.writer.rows
         if problems := rows.problems() if first else []:
-            more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-            self.progress.warn(f"{problems[0]}{more}; points without an intact row are computed again")
-        known = (rows.current.get(point.digest) for point in every)
-        older = sum(row is not None and outdated(row, self.rules) for row in known)
-        if older and not self.terms.remeasure:
+            further = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+            self.progress.warn(f"{problems[0]}{further}; points without an intact row are computed again")
+        current_rows = (rows.current.get(point.digest) for point in all_points)
+        older = sum(row is not None and outdated(row, self.rules) for row in current_rows)
+        if older and not self.execution.remeasure:
             self.progress.note(f"{counted(older, 'row')} judged by older rules; --remeasure computes them again")
         with ExitStack() as self._workers:
-            self._most = None if rounds else len(first)
-            self._compute(every, first, "points")
+            self._limit = None if rounds else len(first)
+            self._compute(all_points, first, "points")
             names = [axis.name for axis in request.axes]
             seeds = tuple(dict.fromkeys(seed for grid in request.grids for seed in grid.seeds))
-            cells = {tuple(point.at[name] for name in names) for point in every}
+            cells = {tuple(point.values[name] for name in names) for point in all_points}
             for number in range(1, rounds + 1):
                 # cells of the next round: between neighbours that differ; the same call gives the same cells
                 new: Any = next_cells(*self._signatures(request, cells))
                 if not new:
                     break
                 cells |= set(new)
-                check_count(len(cells) * len(seeds), self.terms.yes)
+                check_count(len(cells) * len(seeds), self.execution.yes)
                 added = list(points(request, ((dict(zip(names, cell, strict=True)), seeds) for cell in new)))
                 self._compute(added, self._missing(added), f"round {number}")
             if rounds:
                 self.progress.note(boundary(request.axes, *self._signatures(request, cells)))
-        if self.terms.remeasure:
+        if self.execution.remeasure:
             judged = "verdicts" in request.measures
-            why = "all were judged by the claims and rules of today" if judged else "this sweep judges no claims"
-            how = "by the claims and rules of today" if self.renewed else f": {why}"
-            self.progress.note(f"{counted(self.renewed, 'row')} renewed{' ' if self.renewed else ''}{how}")
+            reason = "all were judged by the claims and rules of today" if judged else "this sweep judges no claims"
+            outcome = "by the claims and rules of today" if self.renewed else f": {reason}"
+            self.progress.note(f"{counted(self.renewed, 'row')} renewed{' ' if self.renewed else ''}{outcome}")
 
-    def _missing(self, every: Sequence[Point]) -> list[Point]:
+    def _missing(self, all_points: Sequence[Point]) -> list[Point]:
         """Points without a row, those whose last try was damaged, and on request those that failed or are outdated."""
         rows = self.writer.rows.refresh().current
         lost, missing_points = self.writer.rows.lost, []
-        for point in every:
+        for point in all_points:
             row = rows.get(point.digest)
             last = lost.get(point.digest, 0)
             if row is None:
                 missing_points.append(replace(point, retry=last))
             else:
-                again = outdated(row, self.rules) and self.terms.remeasure if reached_end(row) else self.terms.retry_failed
-                if again or row["retry"] < last:
+                renew = (
+                    outdated(row, self.rules) and self.execution.remeasure if reached_end(row) else self.execution.retry_failed
+                )
+                if renew or row["retry"] < last:
                     missing_points.append(replace(point, retry=max(row["retry"] + 1, last), renew=reached_end(row)))
         return missing_points
 
-    def _compute(self, every: Sequence[Point], missing: Sequence[Point], what: str) -> None:
-        self.progress.begin(what, len(every), len(every) - len(missing))
+    def _compute(self, all_points: Sequence[Point], missing: Sequence[Point], what: str) -> None:
+        self.progress.begin(what, len(all_points), len(all_points) - len(missing))
         if not missing:
             return
         # The workers, started when they are first needed; no more of them than there are points, where that is known.
         if self._started is None:
-            wanted = self.terms.workers or cores()
-            remote, few = self.terms.scheduler, wanted if self._most is None else min(wanted, self._most)
+            workers = self.execution.workers or cores()
+            remote, few = self.execution.scheduler, workers if self._limit is None else min(workers, self._limit)
             self._started = self._workers.enter_context(local_pool(few) if remote is None else remote_pool(remote))
         Dispatch(self._started, self.task, self.writer, self.progress).run(missing, self._ended)
-        known = self.writer.rows.refresh().current
-        again = (point for point in missing if self.terms.remeasure and point.renew and point.digest in known)
-        self.renewed += sum(known[point.digest]["retry"] >= point.retry for point in again)
-        lacking = [point for point in every if point.digest not in known]
-        if lacking:
-            raise StoreError(f"{len(lacking)} rows were computed but are not seen in {self.folder}; call again in a minute")
+        committed = self.writer.rows.refresh().current
+        renewed = (point for point in missing if self.execution.remeasure and point.renew and point.digest in committed)
+        self.renewed += sum(committed[point.digest]["retry"] >= point.retry for point in renewed)
+        absent = [point for point in all_points if point.digest not in committed]
+        if absent:
+            raise StoreError(f"{len(absent)} rows were computed but are not seen in {self.folder}; call again in a minute")
 
     def _ended(self, point: Point, brief: Brief) -> None:
         self.progress.ended(point, brief)
-        if not self._by_known and reached_end({"status": brief.status}):
-            assert self.by is not None
-            check_column(self.by, self.plan, list(self.writer.rows.refresh().current.values()))
-            self._by_known = True
+        if not self._column_checked and reached_end({"status": brief.status}):
+            assert self.refine_by is not None
+            check_column(self.refine_by, self.plan, list(self.writer.rows.refresh().current.values()))
+            self._column_checked = True
 
     def _signatures(self, request: Plan, cells: set[Cell]) -> tuple[list[Scale], dict[Any, Hashable]]:
         """The scales of the axes, and the signature of each of the cells."""
-        made = load_sweep(self.folder)
-        order = [[axis.name for axis in made.axes].index(axis.name) for axis in request.axes]
-        known = {tuple(cell[place] for place in order): signature for cell, signature in signatures(made, self.by).items()}
+        swept = load_sweep(self.folder)
+        order = [[axis.name for axis in swept.axes].index(axis.name) for axis in request.axes]
+        signed = signatures(swept, self.refine_by).items()
+        by_cell = {tuple(cell[place] for place in order): signature for cell, signature in signed}
         scales = [Scale(axis.kind, axis.values) for axis in request.axes]
-        return scales, {cell: known[cell] for cell in cells if cell in known}
+        return scales, {cell: by_cell[cell] for cell in cells if cell in by_cell}

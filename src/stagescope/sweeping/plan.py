@@ -48,10 +48,10 @@ def color_of(study: str, name: str | None) -> str | None:
     return named.color if named else None
 
 
-def file_hashes(chosen: Iterable[Options]) -> dict[str, str]:
+def file_hashes(several: Iterable[Options]) -> dict[str, str]:
     """SHA-256 of every file that some options name, by its path."""
     hashes: dict[str, str] = {}
-    for options in chosen:
+    for options in several:
         for name, parts in options.files().items():
             for path in parts.values():
                 if not path.is_file():
@@ -69,12 +69,12 @@ def known_files(options: Options, hashes: Mapping[str, str]) -> Json:
 
 def changed_file(hashes: Mapping[str, str]) -> str | None:
     """What is wrong with the first file that is not as it was; None where all are."""
-    for name, known in hashes.items():
+    for name, expected in hashes.items():
         path = Path(name)
         if not path.is_file():
             return f"{path}, which this sweep reads, is missing"
         with store_errors(path):
-            if sha256(path) != known:
+            if sha256(path) != expected:
                 return f"{path} was changed since this sweep began"
     return None
 
@@ -168,32 +168,32 @@ class Plan(BaseModel):
             by_name.setdefault(axis.name, []).append(axis)
         return tuple(map(merged, by_name.values()))
 
-    def extended(self, asked: "Plan", remeasure: bool = False) -> "Plan":
+    def extended(self, other: "Plan", remeasure: bool = False) -> "Plan":
         """The same sweep with another call's grids; an error if the other call is of another sweep.
 
         With `remeasure` the module of the caller's own claims may have changed.
         """
-        if self.claims == asked.claims and self.claims_digest != asked.claims_digest and not remeasure:
+        if self.claims == other.claims and self.claims_digest != other.claims_digest and not remeasure:
             raise InputError(
                 f"the claims {self.claims} have changed since they judged this sweep; --remeasure judges its rows again, "
                 "or choose another --out"
             )
-        for name, mine, other in self._identity(asked):
-            if mine != other:
+        for name, mine, theirs in self._identity(other):
+            if mine != theirs:
                 raise InputError(
-                    f"the output folder holds another sweep: {name} is {_brief(mine)} there and {_brief(other)} here; "
+                    f"the output folder holds another sweep: {name} is {_brief(mine)} there and {_brief(theirs)} here; "
                     "choose another --out"
                 )
-        added = tuple(grid for grid in asked.grids if grid not in self.grids)
-        files = {**self.files, **asked.files}
-        changed = {"files": files, "versions": asked.versions, "claims_digest": asked.claims_digest}
+        added = tuple(grid for grid in other.grids if grid not in self.grids)
+        files = {**self.files, **other.files}
+        changed = {"files": files, "versions": other.versions, "claims_digest": other.claims_digest}
         return self.model_copy(update={"grids": (*self.grids, *added), **changed})
 
     def _identity(self, other: "Plan") -> Iterator[tuple[str, Any, Any]]:
         yield "study", self.study, other.study
-        mine, asked = ({name for grid in plan.grids for name in grid.names} for plan in (self, other))
+        mine, theirs = ({name for grid in plan.grids for name in grid.names} for plan in (self, other))
         if other.grids:
-            yield "what is swept", sorted(mine), sorted(asked)
+            yield "what is swept", sorted(mine), sorted(theirs)
         for name in sorted(self.fixed | other.fixed):
             yield f"the option {name}", self.fixed.get(name), other.fixed.get(name)
         for name in sorted(self.files.keys() & other.files.keys()):
@@ -250,7 +250,7 @@ class Point:
 
     digest: str
     seed: int
-    at: Mapping[str, Value]
+    values: Mapping[str, Value]
     config: Mapping[str, Any]
     retry: int = field(default=0, compare=False)
     renew: bool = field(default=False, compare=False)
@@ -261,27 +261,27 @@ def points(plan: Plan, cells: "Iterator[tuple[dict[str, Value], tuple[int, ...]]
 
     An option that a study got after the plan was made is not part of a point's name while it has its default.
     """
-    study, seen = study_named(plan.study), set()
+    study, digests = study_named(plan.study), set()
     base, defaults = study.configured(None, **plan.fixed), study.options().model_dump(mode="json")
-    asked = (cell for grid in plan.grids for cell in grid.cells()) if cells is None else cells
-    for at, seeds in asked:
-        options = _without_unused(study, options_at(study, base, plan.fixed, at), at)[0]
+    requested_cells = (cell for grid in plan.grids for cell in grid.cells()) if cells is None else cells
+    for values, seeds in requested_cells:
+        options = _without_unused(study, options_at(study, base, plan.fixed, values), values)[0]
         body = options.model_dump(mode="json")
         config = {name: value for name, value in body.items() if value != defaults[name]}
-        known = {name: value for name, value in body.items() if name in plan.fixed or name in config or name in at}
-        key = {"study": plan.study, "options": {**known, **known_files(options, plan.files)}}
+        named_options = {name: value for name, value in body.items() if name in plan.fixed or name in config or name in values}
+        key = {"study": plan.study, "options": {**named_options, **known_files(options, plan.files)}}
         for seed in seeds:
             name = digest({**key, "seed": seed})
-            if name not in seen:
-                seen.add(name)
-                yield Point(name, seed, at, config)
+            if name not in digests:
+                digests.add(name)
+                yield Point(name, seed, values, config)
 
 
-def options_at(study: Study, base: Options, fixed: Mapping[str, Any], at: Mapping[str, Value]) -> Options:
+def options_at(study: Study, base: Options, fixed: Mapping[str, Any], values: Mapping[str, Value]) -> Options:
     """The options of a cell."""
     changes: Json = {}
     elements: dict[str, dict[int, Value]] = {}
-    for name, value in at.items():
+    for name, value in values.items():
         option, place = split(name)
         if place is None:
             changes[option] = value
@@ -293,24 +293,24 @@ def options_at(study: Study, base: Options, fixed: Mapping[str, Any], at: Mappin
 
 
 def _without_unused(
-    study: Study, options: Options, at: Mapping[str, Value]
+    study: Study, options: Options, values: Mapping[str, Value]
 ) -> tuple[Options, dict[str, InputError], InputError | None]:
     """Options with the fixed ones that have no effect at their defaults, the error of each, and why they cannot run yet.
 
     A cell is the same point with and without them. What is swept stays as it is: where it has no effect, the run says so.
     """
-    swept, left = {split(name)[0] for name in at}, {}
+    swept, unused = {split(name)[0] for name in values}, {}
     while True:
         try:
             study.check_use(options)
-            return options, left, None
+            return options, unused, None
         except Unused as error:
             if error.name in swept:
-                return options, left, error
-            left[error.name] = error
+                return options, unused, error
+            unused[error.name] = error
             options = options.model_copy(update={error.name: type(options).model_fields[error.name].default})
         except InputError as error:
-            return options, left, error
+            return options, unused, error
 
 
 def check_effect(plan: Plan) -> None:
@@ -320,21 +320,21 @@ def check_effect(plan: Plan) -> None:
     for grid in plan.grids:
         waiting = {split(name)[0] for name in grid.names} | {name for name in plan.fixed if _changed(study, base, name)}
         errors: dict[str, InputError] = {}
-        for at, _ in grid.cells():
-            options = options_at(study, base, plan.fixed, at)
-            given = {name for name in waiting if _changed(study, options, name)}
-            _, left, error = _without_unused(study, options, at)
+        for values, _ in grid.cells():
+            options = options_at(study, base, plan.fixed, values)
+            changed_names = {name for name in waiting if _changed(study, options, name)}
+            _, unused, error = _without_unused(study, options, values)
             if error is None:
-                waiting -= given - left.keys()
-                errors |= left
+                waiting -= changed_names - unused.keys()
+                errors |= unused
             else:
-                errors = {**dict.fromkeys(given, error), **errors}
+                errors = {**dict.fromkeys(changed_names, error), **errors}
             if not waiting:
                 break
         for name, error in errors.items():
             if name in waiting:
-                own = isinstance(error, Unused) and error.name == name
-                raise InputError(f"no point of this sweep {'uses it' if own else 'can run'}: {error}")
+                has_no_effect = isinstance(error, Unused) and error.name == name
+                raise InputError(f"no point of this sweep {'uses it' if has_no_effect else 'can run'}: {error}")
 
 
 def _changed(study: Study, options: Options, name: str) -> bool:
@@ -363,37 +363,37 @@ def requested(
     """A plan from a caller's words. Without grids it is that of the sweep preset named, or of the sweep already stored."""
     named = preset_of(study.name, preset)
     options = dict(options or {})
-    chosen = _chosen_measures(measures, (*MEASURES, *study.measures), named, stored, claims)
+    chosen_measures = _chosen_measures(measures, (*MEASURES, *study.measures), named, stored, claims)
     if stored is not None:
-        _check_same(stored, study, chosen, claims)
-    digest = None if claims is None else _own_digest(study, claims, chosen)
+        _check_same(stored, study, chosen_measures, claims)
+    digest = None if claims is None else _own_digest(study, claims, chosen_measures)
     if stored is not None and preset is None and not (grid or table or options):
         if wrong := changed_file(stored.files):  # points are known by the bytes of their files
             raise InputError(f"{wrong}; restore it, or sweep into another folder")
-        again = {"grids": _reseeded(stored, seeds), "versions": versions(), "claims_digest": digest}
-        plan = stored.model_copy(update=again)
+        changes = {"grids": _reseeded(stored, seeds), "versions": versions(), "claims_digest": digest}
+        plan = stored.model_copy(update=changes)
         check_count(sum(map(len, plan.grids)), yes)
         return plan
-    asked = _grids(study, named, grid, table, seeds, options)
-    swept = asked.names if asked else stored.grids[0].names if stored is not None else ()
+    requested_grid = _grids(study, named, grid, table, seeds, options)
+    swept = requested_grid.names if requested_grid else stored.grids[0].names if stored is not None else ()
     if not swept:
         raise InputError("nothing to sweep: give --grid NAME=VALUES or --table FILE, or a --preset with grids of its own")
     for name in swept:
         if split(name)[0] in options and split(name)[1] is None:
             raise InputError(f"{name} is both swept and fixed at {options[name]}; leave out one of them")
     base = study.configured(named.preset if named else preset, **{**(named.options if named else {}), **options})
-    grids: tuple[Grid, ...] = (asked,) if asked else _reseeded(stored, seeds) if stored is not None else ()
+    grids: tuple[Grid, ...] = (requested_grid,) if requested_grid else _reseeded(stored, seeds) if stored is not None else ()
     # options that stay, as JSON, paths absolute; a list whose elements are swept is their base
-    whole = {name for name in swept if split(name)[1] is None}
-    places = {name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields}
-    fixed = base.model_copy(update=places).model_dump(mode="json")
+    swept_options = {name for name in swept if split(name)[1] is None}
+    base = base.model_copy(update={name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields})
+    fixed = base.model_dump(mode="json")
     plan = Plan(
         id=stored.id if stored is not None else new_id(),
         study=study.name,
         preset=preset,
-        fixed={name: value for name, value in fixed.items() if name not in whole},
+        fixed={name: value for name, value in fixed.items() if name not in swept_options},
         files=_files(base, grids),
-        measures=chosen,
+        measures=chosen_measures,
         grids=grids,
         versions=versions(),
         claims=claims,
@@ -417,8 +417,8 @@ def _check_same(stored: Plan, study: Study, measures: tuple[Measure, ...], claim
     if study.name != stored.study:
         raise InputError(f"the output folder holds a sweep of {stored.study}, not of {study.name}; choose another --out")
     if measures != stored.measures:
-        has, given = " ".join(stored.measures), " ".join(measures)
-        raise InputError(f"what is measured is {has} in this sweep, not {given}: another --out is needed for {given}")
+        has, wants = " ".join(stored.measures), " ".join(measures)
+        raise InputError(f"what is measured is {has} in this sweep, not {wants}: another --out is needed for {wants}")
 
     if stored.claims is not None and claims is None:
         raise InputError(
@@ -435,8 +435,8 @@ def _own_digest(study: Study, claims: str, measures: tuple[Measure, ...]) -> str
         raise InputError("the claims of a sweep are imported by its workers: give them as 'module:NAME'")
     if "verdicts" not in measures:
         raise InputError(f"--claims {claims} has no effect without --measure verdicts")
-    seen = [claim.tag for claim in (*study.claims(), *own_claims(claims))]
-    if twice := [tag for tag in dict.fromkeys(seen) if seen.count(tag) > 1]:
+    tags = [claim.tag for claim in (*study.claims(), *own_claims(claims))]
+    if twice := [tag for tag in dict.fromkeys(tags) if tags.count(tag) > 1]:
         raise InputError(f"{claims}: the tag {twice[0]} is taken; in a sweep each claim needs a tag of its own")
     return source_digest(claims)
 
@@ -446,16 +446,15 @@ def _files(base: Options, grids: Sequence[Grid]) -> dict[str, str]:
 
     Each word that is swept may name a file.
     """
-    fixed = {name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields}
     axes = [axis for grid in grids for axis in grid.every_axis()]
     words = [{axis.name: value} for axis in axes for value in axis.values if isinstance(value, str)]
-    hashes = file_hashes(base.model_copy(update=changes) for changes in (fixed, *words))
+    hashes = file_hashes(base.model_copy(update=changes) for changes in ({}, *words))
     for axis in (axis for grid in grids for axis in grid.every_axis() if grid.lines is None):
-        seen: dict[str, Value] = {}
+        first_values: dict[str, Value] = {}
         for value in (value for value in axis.values if isinstance(value, str)):
             parts = known_files(base.model_copy(update={axis.name: value}), hashes).get(axis.name)
-            if parts is not None and seen.setdefault(str(parts), value) != value:
-                raise InputError(f"{axis.name}: {seen[str(parts)]} and {value} have the same bytes; give one of them")
+            if parts is not None and first_values.setdefault(str(parts), value) != value:
+                raise InputError(f"{axis.name}: {first_values[str(parts)]} and {value} have the same bytes; give one of them")
     return hashes
 
 
@@ -470,8 +469,8 @@ def _grids(
     """The caller's grid on top of that of the sweep preset; a table on either side replaces the preset's whole."""
     if named is not None and table is None:
         if named.table is None:
-            given = {field_name(name): values for name, values in (grid or {}).items()}
-            grid = {**{name: values for name, values in named.grid.items() if name not in options}, **given}
+            by_option = {field_name(name): values for name, values in (grid or {}).items()}
+            grid = {**{name: values for name, values in named.grid.items() if name not in options}, **by_option}
         elif not grid:
             table = named.table()
         seeds = named.seeds if seeds is None else seeds
@@ -503,10 +502,10 @@ def _lines(study: Study, table: Table) -> tuple[tuple[str, ...], tuple[tuple[Val
         raise InputError(
             f"a table needs one column for each swept option, each once; this one has {', '.join(columns) or 'none'}"
         )
-    given = {name: [row[key] for row in rows] for name, key in zip(columns, rows[0], strict=True)}
-    own = given.pop("seed", None)
-    values = {name: checked(study, name, column, _line) for name, column in given.items()}
-    seeds = None if own is None else tuple(_seed(each, _line(place)) for place, each in enumerate(own))
+    by_option = {name: [row[key] for row in rows] for name, key in zip(columns, rows[0], strict=True)}
+    seed_column = by_option.pop("seed", None)
+    values = {name: checked(study, name, column, _line) for name, column in by_option.items()}
+    seeds = None if seed_column is None else tuple(_seed(seed, _line(place)) for place, seed in enumerate(seed_column))
     return tuple(values), tuple(zip(*values.values(), strict=True)), seeds
 
 
@@ -525,17 +524,17 @@ def _read_csv(path: Path) -> list[dict[str, Any]]:
             raise InputError(f"table {path} cannot be read as CSV: {error}") from None
 
 
-def _seeds(given: Seeds) -> tuple[int, ...]:
+def _seeds(seeds: Seeds) -> tuple[int, ...]:
     """5 means 0 to 4; "3,7" and [3, 7] are themselves."""
-    if isinstance(given, str) and given.strip().isdigit():
-        given = int(given)
-    if isinstance(given, int):
-        if not 1 <= given <= MOST_POINTS:
-            raise InputError(f"seeds is {given}; give how many, at least 1, or a list of seeds like 3,7,11")
-        return tuple(range(given))
-    numbers = tuple(_seed(each) for each in (given.split(",") if isinstance(given, str) else given))
+    if isinstance(seeds, str) and seeds.strip().isdigit():
+        seeds = int(seeds)
+    if isinstance(seeds, int):
+        if not 1 <= seeds <= MOST_POINTS:
+            raise InputError(f"seeds is {seeds}; give how many, at least 1, or a list of seeds like 3,7,11")
+        return tuple(range(seeds))
+    numbers = tuple(_seed(seed) for seed in (seeds.split(",") if isinstance(seeds, str) else seeds))
     if not numbers or len(set(numbers)) < len(numbers):
-        raise InputError(f"seeds {given!r}: give how many, or a list of different seeds like 3,7,11")
+        raise InputError(f"seeds {seeds!r}: give how many, or a list of different seeds like 3,7,11")
     return numbers
 
 
@@ -553,26 +552,26 @@ def _reseeded(stored: Plan, seeds: Seeds | None) -> tuple[Grid, ...]:
     """The stored grids, at other seeds where some are given."""
     if seeds is None:
         return stored.grids
-    chosen = _seeds(seeds)
-    return tuple(grid if grid.line_seeds is not None else grid.model_copy(update={"seeds": chosen}) for grid in stored.grids)
+    new_seeds = _seeds(seeds)
+    return tuple(grid if grid.line_seeds is not None else grid.model_copy(update={"seeds": new_seeds}) for grid in stored.grids)
 
 
 def _chosen_measures(
-    given: Sequence[str] | None,
+    measures: Sequence[str] | None,
     known: tuple[Measure, ...],
     named: NamedSweep | None,
     stored: Plan | None,
     claims: str | None = None,
 ) -> tuple[Measure, ...]:
     """In one order, whatever the caller's, so that the same measures are the same sweep. Own claims need verdicts."""
-    if given is None:
+    if measures is None:
         if stored is not None:
             return stored.measures
         usual = named.measures if named is not None else DEFAULT_MEASURES
-        given = usual if claims is None else (*usual, "verdicts")
-    for name in given:
+        measures = usual if claims is None else (*usual, "verdicts")
+    for name in measures:
         if name not in known:
             raise unknown("measure", name, known)
-    if not given:
+    if not measures:
         raise InputError(f"nothing to measure; choose among {', '.join(known)}")
-    return tuple(name for name in known if name in given)
+    return tuple(name for name in known if name in measures)

@@ -47,8 +47,8 @@ class SweepProgress(Shown):
             return
         self.failed += 1
         if self.failed <= 5:
-            at = " ".join(f"{name}={spelled(value)}" for name, value in point.at.items())
-            self.note(f"{at} seed {point.seed}: {outcome(brief.status, brief.reason)}")
+            place = " ".join(f"{name}={spelled(value)}" for name, value in point.values.items())
+            self.note(f"{place} seed {point.seed}: {outcome(brief.status, brief.reason)}")
 
     @property
     def rate(self) -> float:
@@ -92,9 +92,9 @@ class LoggedProgress(SweepProgress):
             return
         self._due = time.monotonic() + LINE_SECONDS
         facts = (f"{running} running, {self.failed} failed", per_second(self.rate), self.left())
-        said = ", ".join(filter(None, facts)) if workers else "waiting for workers"
+        text = ", ".join(filter(None, facts)) if workers else "waiting for workers"
         stage = "" if self.what == "points" else f"{self.what}: "
-        self.warn(f"{stage}{self.done} of {self.total} points, {said}")
+        self.warn(f"{stage}{self.done} of {self.total} points, {text}")
 
 
 class LiveProgress(SweepProgress):
@@ -126,8 +126,8 @@ class LiveProgress(SweepProgress):
             return f"{counts} {self.failed} failed"
         if not self.workers:
             return f"{counts} waiting for workers"
-        on = f" on {self.workers} worker{'s' if self.workers > 1 else ''}" if self._wide else ""
-        return f"{counts} {self.running} running{on}, {self.failed} failed, {per_second(self.rate):>7} {self.left()}"
+        workers = f" on {self.workers} worker{'s' if self.workers > 1 else ''}" if self._wide else ""
+        return f"{counts} {self.running} running{workers}, {self.failed} failed, {per_second(self.rate):>7} {self.left()}"
 
     def note(self, sentence: str) -> None:
         from rich.text import Text

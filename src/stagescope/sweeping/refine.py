@@ -17,12 +17,12 @@ from stagescope.sweeping.rows import Row, reached_end
 from stagescope.sweeping.table import Sweep
 
 
-def signatures(sweep: Sweep, by: str | None) -> dict[Cell, Hashable]:
+def signatures(sweep: Sweep, column: str | None) -> dict[Cell, Hashable]:
     """The signature of every cell: the one that most of its seeds have."""
     by_cell = {}
     for cell, rows in sweep.cells.items():
-        counted = Counter(_signature(sweep, row, by) for row in rows)
-        by_cell[cell] = max(counted, key=lambda each, counted=counted: (counted[each], repr(each)))
+        counts = Counter(_signature(sweep, row, column) for row in rows)
+        by_cell[cell] = max(counts, key=lambda signature, counts=counts: (counts[signature], repr(signature)))
     return by_cell
 
 
@@ -31,9 +31,9 @@ def _signature(sweep: Sweep, row: Row, by: str | None) -> Hashable:
     if not reached_end(row):
         return row["status"]
     if by is None:
-        reached = tuple(name for name, when in (row.get("events") or {}).items() if when is not None)
+        occurred = tuple(name for name, t in (row.get("events") or {}).items() if t is not None)
         columns = (sweep.column_of(name) for name in sweep.columns)
-        return reached, tuple((column.name, column.read(row)) for column in columns if column.part == "verdicts")
+        return occurred, tuple((column.name, column.read(row)) for column in columns if column.part == "verdicts")
     value = sweep.column_of(by).read(row)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "above 0" if value > 0 else "below 0" if value < 0 else "0"
@@ -56,8 +56,8 @@ def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list
         steps = [dict.fromkeys((low, high) if mid is None else (low, mid, high)) for (low, high), mid in sides]
         for cell in product(*steps):
             # a cell of the grid that is missing is a hole, which refinement does not fill
-            given = all(value in scale.values for scale, value in zip(scales, cell, strict=True))
-            if cell not in signatures and not given:
+            on_grid = all(value in scale.values for scale, value in zip(scales, cell, strict=True))
+            if cell not in signatures and not on_grid:
                 cells[cell] = None
     return list(cells)
 
@@ -78,14 +78,14 @@ def sharpness(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> l
     return [max(scale.share(*box[place]) for box in mixed) if scale.extended else None for place, scale in enumerate(scales)]
 
 
-def boundary(axes: Sequence[Axis], scales: Sequence[Scale], said: Mapping[Cell, Hashable]) -> str:
+def boundary(axes: Sequence[Axis], scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> str:
     """How well a refinement knows where neighbours differ."""
-    apart = sharpness(scales, said)
-    if apart is None:
+    widths = sharpness(scales, signatures)
+    if widths is None:
         return "no neighbours differ: there is nothing to refine"
     shares = [
         f"{100 * share:.2g} % of {axis.name}{' (of its logarithm)' if axis.kind.startswith('log') else ''}"
-        for axis, share in zip(axes, apart, strict=True)
+        for axis, share in zip(axes, widths, strict=True)
         if share is not None
     ]
     return f"neighbours that differ are at most {' and '.join(shares)} apart"
@@ -94,10 +94,10 @@ def boundary(axes: Sequence[Axis], scales: Sequence[Scale], said: Mapping[Cell, 
 def check_column(by: str, plan: Plan, rows: Sequence[Row]) -> None:
     """Refuse to refine by a column that no run has, as early as possible: before there are rows, or at the first."""
     rows = [row for row in rows if reached_end(row)]
-    known = columns_of(plan.axes, rows)
-    if by in known and known[by].part is None and by != "status":
+    columns = columns_of(plan.axes, rows)
+    if by in columns and columns[by].part is None and by != "status":
         raise InputError(f"refine_by {by!r} is nothing that a run shows; choose an event, a stage, a claim or a number")
-    alike = {name.rstrip("0123456789.") for name in known}
-    late = by.startswith(("stage ", "duration ")) or by.rstrip("0123456789.") in alike  # others may have it: a stage, a cycle, E4
-    if rows and by not in known and not (late and "events" in plan.measures):
-        raise unknown("column of this sweep", by, known)
+    kinds = {name.rstrip("0123456789.") for name in columns}
+    late = by.startswith(("stage ", "duration ")) or by.rstrip("0123456789.") in kinds  # others may have it: a stage, a cycle, E4
+    if rows and by not in columns and not (late and "events" in plan.measures):
+        raise unknown("column of this sweep", by, columns)

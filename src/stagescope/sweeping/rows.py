@@ -40,8 +40,8 @@ def line_of(row: Mapping[str, Any] | Sequence[Any]) -> bytes:
 def row_of(line: bytes) -> Any:
     """What a stored line without its newline holds; None if its bytes are not those that were committed."""
     body = line[_START : -len(_CLOSE)]
-    whole = line.startswith(_OPEN) and line[_START - len(_MIDDLE) : _START] == _MIDDLE and line.endswith(_CLOSE)
-    if not whole or line[len(_OPEN) : len(_OPEN) + _DIGITS] != _check(body):
+    intact = line.startswith(_OPEN) and line[_START - len(_MIDDLE) : _START] == _MIDDLE and line.endswith(_CLOSE)
+    if not intact or line[len(_OPEN) : len(_OPEN) + _DIGITS] != _check(body):
         return None
     try:
         return json.loads(body)
@@ -63,16 +63,16 @@ class Lines:
     def fresh(self) -> Iterator[tuple[str, int, bytes]]:
         """(file, line number from 1, bytes) of what was added; a last line without newline waits until it is whole."""
         with store_errors(self._folder):
-            there = self._folder.is_dir() and not self._folder.is_symlink()
-            for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name) if there else ():
+            exists = self._folder.is_dir() and not self._folder.is_symlink()
+            for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name) if exists else ():
                 offset, number = self._read.get(entry.name, (0, 0))
                 ours = entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
                 if not ours or entry.stat().st_size <= offset:
                     continue
                 with open(entry.path, "rb", opener=no_link) as file:
                     file.seek(offset)
-                    whole = file.read().rpartition(b"\n")[0]
-                for line in whole.split(b"\n") if whole else ():
+                    lines = file.read().rpartition(b"\n")[0]
+                for line in lines.split(b"\n") if lines else ():
                     number += 1
                     offset += len(line) + 1
                     yield entry.name, number, line
@@ -100,9 +100,9 @@ class AppendFile:
                 sync(self.path.parent)
             size = os.fstat(self._handle).st_size
             try:
-                written = os.write(self._handle, data)
-                while written < len(data):
-                    written += os.write(self._handle, data[written:])
+                count = os.write(self._handle, data)
+                while count < len(data):
+                    count += os.write(self._handle, data[count:])
                 if self._durable:
                     os.fsync(self._handle)
             except OSError:
@@ -186,8 +186,8 @@ def fits(row: dict[str, Any], axes: Sequence[Axis]) -> bool:
     """Whether a row can stand in the table of a sweep over these axes."""
     if not {"study", "seed", "at", "config"} <= row.keys():
         return False
-    at = row["at"]
-    return all(axis.name in at and (axis.kind == "categorical" or type(at[axis.name]) in (int, float)) for axis in axes)
+    values = row["at"]
+    return all(axis.name in values and (axis.kind == "categorical" or type(values[axis.name]) in (int, float)) for axis in axes)
 
 
 Row = dict[str, Any]
@@ -234,11 +234,11 @@ class Rows:
             except ValidationError:
                 # digest and try that a damaged line still shows
                 point, retry = re.search(rb'"digest":"([0-9a-f]{64})"', line), re.search(rb'"retry":(\d{1,9})\b', line)
-                shown = (point.group(1).decode(), int(retry.group(1))) if point and retry else None
-                self.damaged[f"{self.folder / name}, line {number}"] = shown
+                legible = (point.group(1).decode(), int(retry.group(1))) if point and retry else None
+                self.damaged[f"{self.folder / name}, line {number}"] = legible
                 continue
-            known = self.current.get(row["digest"])
-            if known is None or (row["retry"] > known["retry"] and (reached_end(row) or not reached_end(known))):
+            before = self.current.get(row["digest"])
+            if before is None or (row["retry"] > before["retry"] and (reached_end(row) or not reached_end(before))):
                 self.current[row["digest"]] = row
             self._tries[row["digest"]] = max(row["retry"], self._tries.get(row["digest"], 0))
         return self
@@ -249,10 +249,10 @@ class Rows:
         named = [*self.journal.tries.items(), *filter(None, map(self._point, self.damaged.values()))]
         return dict(sorted((digest, retry) for digest, retry in named if self._tries.get(digest, -1) < retry))
 
-    def _point(self, shown: tuple[str, int] | None) -> tuple[str, int] | None:
+    def _point(self, legible: tuple[str, int] | None) -> tuple[str, int] | None:
         """The point of a damaged line, unless its name is damaged too: one that nothing else names."""
-        known = shown is not None and (not self.journal.tries or shown[0] in self.journal.tries or shown[0] in self._tries)
-        return shown if known else None
+        tries = self.journal.tries
+        return legible if legible and (not tries or legible[0] in tries or legible[0] in self._tries) else None
 
     def unnamed(self) -> dict[str, int]:
         """Intact tries that the journal does not name: of a process that was killed in between."""
@@ -261,21 +261,21 @@ class Rows:
     def problems(self) -> list[str]:
         """Damage that matters, a sentence each: of a point that was computed again since, nothing is lost."""
         lost, sentences = self.lost, []
-        for place, shown in self.damaged.items():
-            point = self._point(shown)
+        for place, legible in self.damaged.items():
+            point = self._point(legible)
             if (lost or not self.journal.tries) if point is None else point[0] in lost:
                 sentences.append(f"{place}: damaged, its bytes are not those that were committed")
         return sentences + self.gone()
 
     def gone(self) -> list[str]:
         """Committed rows of which no line is left, a sentence each."""
-        seen = {point[0] for point in map(self._point, self.damaged.values()) if point is not None}
-        return [f"{self.folder}: the committed row of point {digest} is gone" for digest in self.lost if digest not in seen]
+        digests = {point[0] for point in map(self._point, self.damaged.values()) if point is not None}
+        return [f"{self.folder}: the committed row of point {digest} is gone" for digest in self.lost if digest not in digests]
 
     def has(self, digest: str, retry: int, renew: bool = False) -> bool:
         """Whether a point has its row: of this try of it, or of a later one, or one that reached its end and is not renewed."""
-        known = self.current.get(digest)
-        return known is not None and (known["retry"] >= retry or (reached_end(known) and not renew))
+        row = self.current.get(digest)
+        return row is not None and (row["retry"] >= retry or (reached_end(row) and not renew))
 
 
 def misfits(rows: Rows, axes: Sequence[Axis]) -> list[str]:
@@ -336,30 +336,30 @@ class RowWriter:
         """Append rows of points that have none and push them to the disk; returns those that were taken."""
         if not rows:
             return []
-        with self.locked() as known:
-            taken = [row for row in rows if not known.has(row["digest"], row["retry"], row.get("renew", False))]
+        with self.locked() as current:
+            new_rows = [row for row in rows if not current.has(row["digest"], row["retry"], row.get("renew", False))]
             now = time.time()
-            if taken:
-                self._committed.append(b"".join(line_of({**row, "committed": now}) for row in taken))
-                self._named.append(line_of([(row["digest"], row["retry"]) for row in taken]))
-            known.refresh()
-        return taken
+            if new_rows:
+                self._committed.append(b"".join(line_of({**row, "committed": now}) for row in new_rows))
+                self._named.append(line_of([(row["digest"], row["retry"]) for row in new_rows]))
+            current.refresh()
+        return new_rows
 
     def settle(self) -> int:
         """Name every intact row in the journal, which is written anew if it was damaged; returns its size, for the plan."""
-        with self.locked() as known:
-            tries = known.unnamed()
-            if known.journal.damaged:
-                tries = {**known.journal.tries, **tries}
-            if tries or not known.journal.size:
+        with self.locked() as current:
+            tries = current.unnamed()
+            if current.journal.damaged:
+                tries = {**current.journal.tries, **tries}
+            if tries or not current.journal.size:
                 self._named.append(line_of(list(tries.items())))
-            if known.journal.damaged:
-                for path in known.journal.folder.glob("*.jsonl"):
+            if current.journal.damaged:
+                for path in current.journal.folder.glob("*.jsonl"):
                     if path != self._named.path:
                         path.unlink()
-            fresh = Journal(known.folder.parent)
+            fresh = Journal(current.folder.parent)
             fresh.refresh()
-            known.journal = fresh
+            current.journal = fresh
             return fresh.size
 
     def close(self) -> None:

@@ -38,14 +38,14 @@ Events of which the path cannot say whether they come are left out.
 
 def predictions(folder: Path, rows: Sequence[Row]) -> Paths:
     """The prediction of every row, a second or more each; those made before by this version are kept in the sweep's folder."""
-    known = _stored_paths(folder / PREDICTED_FILE)
-    left = [row for row in rows if row["digest"] not in known]
+    paths = _stored_paths(folder / PREDICTED_FILE)
+    remaining = [row for row in rows if row["digest"] not in paths]
     with progress_for(None) as bar:
-        for row in bar.each(left, "predicting", "points"):
-            known[row["digest"]] = _predicted(row)
-    if left and folder.is_dir():
-        publish(folder / PREDICTED_FILE, json.dumps({"version": stagescope.__version__, "paths": known}).encode())
-    return known
+        for row in bar.each(remaining, "predicting", "points"):
+            paths[row["digest"]] = _predicted(row)
+    if remaining and folder.is_dir():
+        publish(folder / PREDICTED_FILE, json.dumps({"version": stagescope.__version__, "paths": paths}).encode())
+    return paths
 
 
 def _predicted(row: Row) -> dict[str, Any]:
@@ -72,23 +72,23 @@ def _stored_paths(file: Path) -> Paths:
 
 def _is_path(path: Any) -> bool:
     events = path.get("events", {}) if isinstance(path, dict) else None
-    return isinstance(events, dict) and all(when is None or isinstance(when, int | float) for when in events.values())
+    return isinstance(events, dict) and all(t is None or isinstance(t, int | float) for t in events.values())
 
 
-def predicted_columns(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Column]:
+def predicted_columns(paths: Mapping[str, Mapping[str, Any]]) -> dict[str, Column]:
     """One column an event of any point; an error says why where nothing is predicted of any."""
-    names = dict.fromkeys(name for path in found.values() for name in path.get("events", {}))
+    names = dict.fromkeys(name for path in paths.values() for name in path.get("events", {}))
     if not names:
-        reasons = dict.fromkeys(path.get("reason", "it has no rows") for path in found.values())
+        reasons = dict.fromkeys(path.get("reason", "it has no rows") for path in paths.values())
         raise InputError(f"nothing is predicted of this sweep: {next(iter(reasons), 'it has no rows')}")
-    return {f"{PREFIX}{name}": _column(found, name) for name in names}
+    return {f"{PREFIX}{name}": _column(paths, name) for name in names}
 
 
-def _column(found: Mapping[str, Mapping[str, Any]], name: str) -> Column:
+def _column(paths: Mapping[str, Mapping[str, Any]], name: str) -> Column:
     """Not of the run, so a run that failed has a value too. An event that does not come is later than all others."""
 
     def events(row: Row) -> Mapping[str, Any]:
-        return found.get(row["digest"], {}).get("events", {})
+        return paths.get(row["digest"], {}).get("events", {})
 
     def lacks(row: Row) -> Lack:
         return "not reached" if name in events(row) else "none"
@@ -148,9 +148,9 @@ class Sweep:
         results = [name for name, column in self._results.items() if column.part in ("events", "verdicts", "numbers")]
         names = [*self._axis_names, "seed", "status", *results[:6]]
         values = [[self._results[name].read(row) for name in names] for row in self.rows[:10]]
-        rows = [[number(each) if isinstance(each, float) or each is None else str(each) for each in row] for row in values]
-        more = f"{len(self) - len(rows)} more rows; " if len(self) > len(rows) else ""
-        columns = f"{more}columns: {', '.join(self._results)}"
+        rows = [[number(value) if isinstance(value, float) or value is None else str(value) for value in row] for row in values]
+        hidden = f"{len(self) - len(rows)} more rows; " if len(self) > len(rows) else ""
+        columns = f"{hidden}columns: {', '.join(self._results)}"
         return block(title("Sweep", repr(self)), table(("axis", "values", ""), axes), table(names, rows), note(columns))
 
     @cached_property
@@ -159,8 +159,8 @@ class Sweep:
 
     @property
     def _columns(self) -> dict[str, Column]:
-        asked = "_predicted" in vars(self)  # they are computed when one of them is first asked for
-        return {**self._results, **(self._predicted if asked else {})}
+        computed = "_predicted" in vars(self)  # they are computed when one of them is first asked for
+        return {**self._results, **(self._predicted if computed else {})}
 
     @cached_property
     def _predicted(self) -> dict[str, Column]:
@@ -193,16 +193,16 @@ class Sweep:
             if ":" in name and "verdicts" not in self.plan.measures:
                 raise InputError(f"{name} was not judged in this sweep; claims need --measure verdicts, in another folder")
             slip = name.casefold().startswith("predict")
-            more = [f"{PREFIX}{event}" for event, column in self._results.items() if slip and column.part == "events"]
-            raise unknown("column of this sweep", name, [*self._columns, *more])
+            predicted_names = [f"{PREFIX}{event}" for event, column in self._results.items() if slip and column.part == "events"]
+            raise unknown("column of this sweep", name, [*self._columns, *predicted_names])
         return self._columns[name]
 
     @cached_property
     def missing(self) -> int:
         """The number of requested points without a row."""
         cells = (cell for grid in self.plan.grids for cell in grid.cells())
-        asked = {(*(at[name] for name in self._axis_names), seed) for at, seeds in cells for seed in seeds}
-        return len(asked - {(*self.cell(row), row["seed"]) for row in self.rows})
+        requested_points = {(*(values[name] for name in self._axis_names), seed) for values, seeds in cells for seed in seeds}
+        return len(requested_points - {(*self.cell(row), row["seed"]) for row in self.rows})
 
     def cell(self, row: Row) -> Cell:
         return tuple(row["at"][name] for name in self._axis_names)
@@ -244,26 +244,26 @@ class Sweep:
         exactly = [row for row in self.rows if all(row["at"][name] == value for name, value in at.items())]
         rows = exactly or [row for row in self.rows if all(same(row["at"][name], value) for name, value in at.items())]
         if not rows:
-            raise InputError(f"no row at {_at(at)}; {self._nearest(at)}")
+            raise InputError(f"no row at {_place(at)}; {self._nearest(at)}")
         cells = list(dict.fromkeys(self.cell(row) for row in rows))
         if len(cells) > 1:
             free = [name for name in self._axis_names if name not in at]
-            raise InputError(f"{len(cells)} cells are at {_at(at) or 'any place'}; say also {', '.join(free)}")
+            raise InputError(f"{len(cells)} cells are at {_place(at) or 'any place'}; say also {', '.join(free)}")
         if seed is None:
             return rows[0]
         matching = [row for row in rows if row["seed"] == seed]
         if not matching:
             seeds = ", ".join(str(row["seed"]) for row in rows)
-            raise InputError(f"no row with seed {seed} at {_at(at)}; there are seeds {seeds}")
+            raise InputError(f"no row with seed {seed} at {_place(at)}; there are seeds {seeds}")
         return matching[0]
 
     def _nearest(self, at: Mapping[str, Value]) -> str:
-        shown = []
+        sentences = []
         for name, value in at.items():
-            known = ordered(row["at"][name] for row in self.rows)
-            if not any(same(value, each) for each in known):
-                shown.append(f"{name} has {first_names(map(spelled, known), 8)}")
-        return "; ".join(shown) or "each value occurs, but not all of them together"
+            values = ordered(row["at"][name] for row in self.rows)
+            if not any(same(value, row_value) for row_value in values):
+                sentences.append(f"{name} has {first_names(map(spelled, values), 8)}")
+        return "; ".join(sentences) or "each value occurs, but not all of them together"
 
     def recreate(
         self, row: Row, out: str | Path | None = None, *, overwrite: bool = False, progress: bool | None = None
@@ -273,7 +273,7 @@ class Sweep:
         of_study = stored_study(row["study"])
         options = of_study.configured(None, **row["config"])
         read = {str(path) for parts in options.files().values() for path in parts.values()}
-        if wrong := changed_file({path: known for path, known in self.plan.files.items() if path in read}):
+        if wrong := changed_file({path: digest for path, digest in self.plan.files.items() if path in read}):
             raise InputError(f"{wrong}, so this would be another run; restore it")
         return of_study.run(options, seed=row["seed"], out=out, overwrite=overwrite, progress=progress)
 
@@ -316,8 +316,8 @@ def load_sweep(folder: str | Path) -> Sweep:
 
     def order(row: Row) -> tuple[Any, ...]:
         """Numbers by size, categories in the order they were given."""
-        at = row["at"]
-        keys = ((0, at[name]) if _is_number(at[name]) else (1, known.get(at[name], 0)) for name, known in places.items())
+        values = ((row["at"][name], ranks) for name, ranks in places.items())
+        keys = ((0, value) if _is_number(value) else (1, ranks.get(value, 0)) for value, ranks in values)
         return (*keys, row["seed"])
 
     fitting = [row for row in rows.current.values() if fits(row, plan.axes)]
@@ -326,16 +326,16 @@ def load_sweep(folder: str | Path) -> Sweep:
 
 def same(one: Value, other: Value) -> bool:
     """Equal, or as near as a person types a number."""
-    both = _is_number(one) and _is_number(other)
-    return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12) if both else one == other  # type: ignore[arg-type]
+    numeric = _is_number(one) and _is_number(other)
+    return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12) if numeric else one == other  # type: ignore[arg-type]
 
 
 def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _at(at: Mapping[str, Value]) -> str:
-    return ", ".join(f"{name}={spelled(value)}" for name, value in at.items())
+def _place(values: Mapping[str, Value]) -> str:
+    return ", ".join(f"{name}={spelled(value)}" for name, value in values.items())
 
 
 def verify_sweep(folder: str | Path) -> list[str]:
@@ -357,8 +357,8 @@ def verify_sweep(folder: str | Path) -> list[str]:
     if plan.journal is not None and journal.size < plan.journal:
         problems.append(f"{journal.folder}: {plan.journal - journal.size} bytes that were committed are gone")
     # a call that was killed leaves a hidden folder beside the runs that were kept, which is no run yet
-    kept = [] if (folder / "runs").is_symlink() else (folder / "runs").glob("[!.]*")
-    for run in sorted(path for path in kept if not path.is_symlink()):
+    runs = [] if (folder / "runs").is_symlink() else (folder / "runs").glob("[!.]*")
+    for run in sorted(path for path in runs if not path.is_symlink()):
         try:
             problems += verify(run)
         except NotARun as missing:

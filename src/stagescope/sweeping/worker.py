@@ -43,41 +43,41 @@ def measured(
     `keep` is the folder that its whole run is stored in, `claims` are the caller's own, `source` is the digest of their module.
     """
     began, clock = time.time(), time.monotonic()
-    own = None if keep is None else keep.with_name(f"{keep.name}.{socket.gethostname()}.{os.getpid()}")
+    draft = None if keep is None else keep.with_name(f"{keep.name}.{socket.gethostname()}.{os.getpid()}")
     try:
-        run = study.run(study.configured(None, **point.config), seed=point.seed, out=own, overwrite=True, progress=False)
+        run = study.run(study.configured(None, **point.config), seed=point.seed, out=draft, overwrite=True, progress=False)
     except (Exception, SystemExit) as error:
         facts = {"status": "failed", "reason": reason(error)}
     else:
         facts = _read(study, run, measures, claims, source)
-        if own is not None and keep is not None and (wrong := _settle(own, keep)):
+        if draft is not None and keep is not None and (wrong := _settle(draft, keep)):
             facts |= {"status": "failed", "reason": f"the run is {run.status}, but cannot be kept: {wrong}"}
     return row_at(study, point, {**facts, "seconds": time.monotonic() - clock, "started": began})
 
 
-def _settle(own: Path, keep: Path) -> str | None:
+def _settle(draft: Path, keep: Path) -> str | None:
     """Move a stored run to its place; what went wrong, if it did.
 
     Until then it has a folder of its own, because another worker may be making the same run.
     """
-    old = own.with_name(f"{own.name}.old")
+    old = draft.with_name(f"{draft.name}.old")
     try:
         if keep.exists():  # of a try before, or of a worker that was faster
             keep.rename(old)
-        own.rename(keep)
+        draft.rename(keep)
     except OSError as error:
         return None if keep.exists() else str(error)
     finally:
         shutil.rmtree(old, ignore_errors=True)
-        shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
     return None
 
 
-def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
+def row_at(study: Study, point: Point, results: Mapping[str, Any]) -> Row:
     """A row with what it always has; numbers that are not finite are null."""
-    known = {"digest": point.digest, "study": study.name, "seed": point.seed, "at": dict(point.at), "config": dict(point.config)}
-    made = {"host": socket.gethostname(), "version": stagescope.__version__}
-    return finite({**known, **made, "retry": point.retry, "renew": point.renew, "reason": "", **found})
+    facts = {"digest": point.digest, "study": study.name, "seed": point.seed, "at": dict(point.values)}
+    origin = {"config": dict(point.config), "host": socket.gethostname(), "version": stagescope.__version__}
+    return finite({**facts, **origin, "retry": point.retry, "renew": point.renew, "reason": "", **results})
 
 
 def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim], source: str | None) -> Json:
@@ -91,14 +91,14 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         if "verdicts" in measures:
             from stagescope.papers.reading import check
 
-            verdicts, seen = {}, Counter()  # a tag that a paper uses twice is numbered
+            verdicts, counts = {}, Counter()  # a tag that a paper uses twice is numbered
             for row in check(run, claims):
-                seen[row.tag] += 1
-                verdicts[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
+                counts[row.tag] += 1
+                verdicts[row.tag if counts[row.tag] == 1 else f"{row.tag} ({counts[row.tag]})"] = row.verdict
             facts |= {"verdicts": verdicts, **Rules.of(study.claims(), claims, source).row()}
-        own = [name for name in measures if name not in MEASURES and run.done]
-        if own:
-            facts["measures"] = {name: study.measures[name](run) for name in own}
+        study_measures = [name for name in measures if name not in MEASURES and run.done]
+        if study_measures:
+            facts["measures"] = {name: study.measures[name](run) for name in study_measures}
     except (Exception, SystemExit) as error:
         if run.done:
             return {**facts, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
@@ -109,14 +109,14 @@ def _events(run: Run) -> Json:
     """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
     from stagescope.papers.reading import reading
 
-    seen = reading(run).stages  # without the transitions of all curves, which no column shows
+    stages = reading(run).stages  # without the transitions of all curves, which no column shows
     spans: dict[str, float | None] = {}
     starts: dict[str, float] = {}
-    for stage in seen:
+    for stage in stages:
         starts.setdefault(stage.name, stage.start)
         before = spans.get(stage.name, 0.0)
         spans[stage.name] = None if stage.stop is None or before is None else before + stage.stop - stage.start
-    return {"events": dict(seen.events), "stages": [stage.name for stage in seen], "starts": starts, "durations": spans}
+    return {"events": dict(stages.events), "stages": [stage.name for stage in stages], "starts": starts, "durations": spans}
 
 
 def reason(error: BaseException) -> str:
@@ -199,10 +199,10 @@ def work(task: Task) -> Done:
     """Compute a batch."""
     # Refuse work from a client that runs other code: its rows would not be those of this one.
     client = task.plan.versions
-    mine = versions()
-    for name, there in client.items():
-        if mine[name] != there:
-            raise Mismatch(f"a worker has {name} {mine[name]}, this client {there}; install the same version on both")
+    local = versions()
+    for name, version in client.items():
+        if local[name] != version:
+            raise Mismatch(f"a worker has {name} {local[name]}, this client {version}; install the same version on both")
     study = study_named(task.plan.study)
     with _ONE:
         desk = _desk(task)
@@ -228,12 +228,12 @@ def _desk(task: Task) -> Desk | None:
             desk.close()
         _DESKS.clear()
         try:
-            seen = load_plan(Path(task.folder)).id == task.plan.id
+            visible = load_plan(Path(task.folder)).id == task.plan.id
         except NotARun:
-            seen = False
+            visible = False
         if wrong := changed_file(task.plan.files):
             raise Mismatch(f"on the worker {socket.gethostname()}, {wrong}; a worker needs the client's files, at the same path")
-        _DESKS[key] = Desk(Path(task.folder)) if seen else None
+        _DESKS[key] = Desk(Path(task.folder)) if visible else None
     return _DESKS[key]
 
 
@@ -304,13 +304,13 @@ def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
         match = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", text)
         limit = sum(float(part) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else None
         # the innermost function of ours that was running
-        own = re.search(r'stagescope/([\w/]+\.py)", line \d+ in (\w+)', text)
-        where = f" in {own.group(2)} of {own.group(1)}" if own else ""
-        why = f"timed out{'' if limit is None else f' after {limit:g} s'}{where}"
-        return row_at(study, point, {"status": "timed out", "reason": why, "seconds": limit, "started": time.time()})
+        frame = re.search(r'stagescope/([\w/]+\.py)", line \d+ in (\w+)', text)
+        place = f" in {frame.group(2)} of {frame.group(1)}" if frame else ""
+        cause = f"timed out{'' if limit is None else f' after {limit:g} s'}{place}"
+        return row_at(study, point, {"status": "timed out", "reason": cause, "seconds": limit, "started": time.time()})
     if tried >= DEATHS:
-        why = f"its worker died {tried} times while computing it (out of memory?)"
-        return row_at(study, point, {"status": "failed", "reason": why, "seconds": None, "started": time.time()})
+        cause = f"its worker died {tried} times while computing it (out of memory?)"
+        return row_at(study, point, {"status": "failed", "reason": cause, "seconds": None, "started": time.time()})
     keep = Path(task.folder) / "runs" / point.digest if task.keep_runs else None
     with _timer(task.timeout, trace):
         return _measured(study, task, point, keep)

@@ -3,7 +3,7 @@
 `derived` gives what the views of a run show as named arrays.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,21 +23,21 @@ LARGEST_VALUES = 6
 
 def loss_view(run: Run, levels: tuple[Level, ...] = (), about: str = "", more: tuple[Curve, ...] = ()) -> View | None:
     """The recorded loss, with what else is on its scale."""
-    made = [Curve("loss", np.asarray(run.series["loss"], dtype=float))] if "loss" in run.series else []
-    made += more
-    if not made:
+    lines = [Curve("loss", np.asarray(run.series["loss"], dtype=float))] if "loss" in run.series else []
+    lines += more
+    if not lines:
         return None
-    positive = all(np.all(one.values[np.isfinite(one.values)] > 0) for one in made)
-    said = about or "The loss at every recorded frame."
-    return curves("loss", "Loss", said, "loss", made, levels=levels, log=positive)
+    positive = all(np.all(curve.values[np.isfinite(curve.values)] > 0) for curve in lines)
+    text = about or "The loss at every recorded frame."
+    return curves("loss", "Loss", text, "loss", lines, levels=levels, log=positive)
 
 
 def excess_view(excess: np.ndarray, above: str, levels: tuple[Level, ...] = (), frames: np.ndarray | None = None) -> View:
     """A loss above the least one that can be had, on a logarithmic axis."""
     about = f"How far the loss is above {above}. Plateaus show as steps on a logarithmic axis."
     steps = tuple(level for level in levels if level.value > 0)
-    made = [Curve("excess", excess)]
-    return curves("excess", "Excess over the floor", about, "nats above the floor", made, levels=steps, log=True, frames=frames)
+    lines = [Curve("excess", excess)]
+    return curves("excess", "Excess over the floor", about, "nats above the floor", lines, levels=steps, log=True, frames=frames)
 
 
 def speed_view(run: Run) -> View | None:
@@ -50,12 +50,16 @@ def speed_view(run: Run) -> View | None:
 
 def norms_view(run: Run, more: str = "") -> View | None:
     """Frobenius norms of the blocks; `more` is what else there is to say of them."""
-    chosen = tuple(run.params)
-    if not chosen:
+    names = tuple(run.params)
+    if not names:
         return None
-    made = [Curve(name, norms(run.params[name]), faint=place >= NAMED) for place, name in enumerate(chosen[:MOST])]
-    about = "Square root of the sum of squares of each block of parameters." + left_out(len(chosen), what="blocks")
-    return curves("norms", "Norms of the blocks", about + more, "norm", made, log=True)
+    lines = _norm_curves(run.params, names)
+    about = "Square root of the sum of squares of each block of parameters." + left_out(len(names), what="blocks")
+    return curves("norms", "Norms of the blocks", about + more, "norm", lines, log=True)
+
+
+def _norm_curves(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> list[Curve]:
+    return [Curve(name, norms(arrays[name]), faint=place >= NAMED) for place, name in enumerate(names[:MOST])]
 
 
 def norms(block: np.ndarray) -> np.ndarray:
@@ -68,33 +72,33 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
     """The largest singular values of blocks that are matrices; a stack of matrices has those of each."""
     shapes = {name: run.params[name].shape[1:] for name in names or tuple(run.params)}
     matrices = [name for name, shape in shapes.items() if len(shape) in (2, 3) and min(shape[-2:]) > 1]
-    chosen = matrices[:MOST_BLOCKS]
-    if not chosen:
+    selected = matrices[:MOST_BLOCKS]
+    if not selected:
         return None
-    work = max(float(np.prod(shapes[name])) * min(shapes[name][-2:]) for name in chosen)
-    seen = shown(run, work, WORK)
-    made, longest = [], 0
-    for name in chosen:
-        found = singular_values(seen.run.params[name])
-        parts = {name: found}
-        if found.ndim > 2:  # each matrix of a stack, by the name of the axis they are stacked along
+    work = max(float(np.prod(shapes[name])) * min(shapes[name][-2:]) for name in selected)
+    thinned = shown(run, work, WORK)
+    lines, longest = [], 0
+    for name in selected:
+        block_values = singular_values(thinned.run.params[name])
+        parts = {name: block_values}
+        if block_values.ndim > 2:  # each matrix of a stack, by the name of the axis they are stacked along
             word = _axis_word(name, run.axes.get(name, ()), 1, "part")
-            parts = {f"{name} {word} {place + 1}, value": found[:, place] for place in range(found.shape[1])}
+            parts = {f"{name} {word} {place + 1}, value": block_values[:, place] for place in range(block_values.shape[1])}
         for label, values in parts.items():
-            made += [Curve(f"{label} {k + 1}", values[:, k], name) for k in range(min(values.shape[1], LARGEST_VALUES))]
+            lines += [Curve(f"{label} {k + 1}", values[:, k], name) for k in range(min(values.shape[1], LARGEST_VALUES))]
             longest = max(longest, values.shape[1])
     about = "Singular values, largest first: directions that open grow out of the noise one after another."
     if longest > LARGEST_VALUES:
         about += f" At most {LARGEST_VALUES} of each matrix are drawn, of up to {longest:,}."
     # Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis.
-    tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in made]
-    above = [one for one, top in zip(made, tops, strict=True) if top > 1e-12 * max(tops)] or made
-    if len(above) < len(made):
-        about += f" {len(made) - len(above)} that are zero but for rounding are not."
+    tops = [float(np.max(curve.values, where=np.isfinite(curve.values), initial=0.0)) for curve in lines]
+    above = [curve for curve, top in zip(lines, tops, strict=True) if top > 1e-12 * max(tops)] or lines
+    if len(above) < len(lines):
+        about += f" {len(lines) - len(above)} that are zero but for rounding are not."
     about += left_out(len(matrices), MOST_BLOCKS, "blocks") + left_out(len(above))
     order = sorted(range(len(above)), key=lambda i: int(above[i].name.rsplit(" ", 1)[1]))[:NAMED]
-    made = [replace(one, faint=i not in order) for i, one in enumerate(above)][:MOST]
-    return curves("values", "Singular values", about, "singular value", made, log=True, frames=seen.frames)
+    lines = [replace(curve, faint=i not in order) for i, curve in enumerate(above)][:MOST]
+    return curves("values", "Singular values", about, "singular value", lines, log=True, frames=thinned.frames)
 
 
 def _axis_word(name: str, axes: tuple[str, ...], place: int, other: str) -> str:
@@ -124,12 +128,12 @@ def block_view(run: Run, name: str) -> View:
     """A small block, or another recorded array, as a heat map: a vector as one row, a stack of matrices as panels."""
     shape = _recorded(run, name).shape[1:]
     panels, rows, columns = (1,) * (3 - len(shape)) + shape
-    seen = shown(run, panels * rows * columns, CELLS)
-    values = np.asarray(_recorded(seen.run, name), dtype=float).reshape(-1, panels, rows, columns)
+    thinned = shown(run, panels * rows * columns, CELLS)
+    values = np.asarray(_recorded(thinned.run, name), dtype=float).reshape(-1, panels, rows, columns)
     words = ("part", "row", "column")[-len(shape) :]
-    known = run.axes.get(name, ()) if len(run.axes.get(name, ())) == 1 + len(shape) else ()
+    axis_names = run.axes.get(name, ()) if len(run.axes.get(name, ())) == 1 + len(shape) else ()
     axes = ("part", "block", "column")[: 3 - len(shape)] + tuple(
-        _axis_word(name, known, 1 + place, word) for place, word in enumerate(words)
+        _axis_word(name, axis_names, 1 + place, word) for place, word in enumerate(words)
     )
     texts = f"series-{name}", name, f"The array {name} at every recorded frame."
     if name in run.params:
@@ -145,7 +149,7 @@ def block_view(run: Run, name: str) -> View:
         column_axis=axes[2],
         low=-high if np.any(values < 0) else 0.0,
         high=high,
-        frames=seen.frames,
+        frames=thinned.frames,
     )
 
 
@@ -156,12 +160,12 @@ def _recorded(run: Run, name: str) -> np.ndarray:
 def series_views(run: Run) -> list[Maker]:
     """Recorded series beside loss and speed: numbers and vectors as curves, small matrices as heat maps, norms of the rest."""
     shapes = {name: run.series[name].shape[1:] for name in run.series if name not in (run.clock, "t", "step", "loss", "speed")}
-    drawn = {name: shape for name, shape in shapes.items() if len(shape) < 2 or _is_small(shape)}
+    drawable = {name: shape for name, shape in shapes.items() if len(shape) < 2 or _is_small(shape)}
     views: list[Maker] = [
-        partial(series_view if len(shape) < 2 else block_view, run, name) for name, shape in list(drawn.items())[:MOST_BLOCKS]
+        partial(series_view if len(shape) < 2 else block_view, run, name) for name, shape in list(drawable.items())[:MOST_BLOCKS]
     ]
-    rest = [name for name in shapes if name not in list(drawn)[:MOST_BLOCKS]]
-    return [*views, partial(sizes_view, run, rest)] if rest else views
+    remaining = [name for name in shapes if name not in list(drawable)[:MOST_BLOCKS]]
+    return [*views, partial(sizes_view, run, remaining)] if remaining else views
 
 
 def series_view(run: Run, name: str) -> View:
@@ -176,9 +180,9 @@ def series_view(run: Run, name: str) -> View:
 
 def sizes_view(run: Run, names: list[str]) -> View:
     """Norms of the arrays that are not drawn one by one."""
-    made = [Curve(name, norms(run.series[name]), faint=place >= NAMED) for place, name in enumerate(names[:MOST])]
+    lines = _norm_curves(run.series, names)
     about = "Square root of the sum of squares of arrays that are too large, or too many, to be drawn one by one."
-    return curves("series-norms", "Norms of other arrays", about + left_out(len(names), what="arrays"), "norm", made, log=True)
+    return curves("series-norms", "Norms of other arrays", about + left_out(len(names), what="arrays"), "norm", lines, log=True)
 
 
 def matrix(slot: str, title: str, about: str, values: np.ndarray, *, signed: bool = False, **labels: Any) -> Matrices:
@@ -200,10 +204,10 @@ def any_views(reading: HasRun) -> list[Maker]:
     shapes = {name: run.params[name].shape[1:] for name in run.params}
     small = [name for name, shape in shapes.items() if _is_small(shape)]
     large = sum(bool(shape) and min(shape) > 0 and not _is_small(shape) for shape in shapes.values())
-    more = f" Blocks too large to be drawn cell by cell: {large:,} of {len(shapes):,}." if large else ""
-    more += left_out(len(small), MOST_BLOCKS, "small blocks")
+    note = f" Blocks too large to be drawn cell by cell: {large:,} of {len(shapes):,}." if large else ""
+    note += left_out(len(small), MOST_BLOCKS, "small blocks")
     blocks = [partial(block_view, run, name) for name in small[:MOST_BLOCKS]]
-    norms_of_all = partial(norms_view, run, more=more)
+    norms_of_all = partial(norms_view, run, more=note)
     first = [partial(loss_view, run), partial(speed_view, run), *series_views(run)]
     return [*first, norms_of_all, partial(values_view, run), *blocks]
 
@@ -218,14 +222,14 @@ def derived(run: Run, makers: Iterable[Maker]) -> tuple[tuple[Derived, ...], tup
         except Exception as error:  # code of a paper runs here; the other views stand
             problems.append(f"a view could not be made: {sentence(error)}")
             continue
-        made = None if view is None else _without_recorded(run, _of(view))
-        if made is not None:
-            name = next(each for each in (made.name, *(f"{made.name} {k}" for k in range(2, 100))) if each not in by_name)
-            by_name[name] = made if name == made.name else replace(made, name=name)
+        array = None if view is None else _without_recorded(run, _array_of(view))
+        if array is not None:
+            name = next(free for free in (array.name, *(f"{array.name} {k}" for k in range(2, 100))) if free not in by_name)
+            by_name[name] = array if name == array.name else replace(array, name=name)
     return tuple(by_name.values()), tuple(problems)
 
 
-def _of(view: View) -> Derived | None:
+def _array_of(view: View) -> Derived | None:
     if isinstance(view, Curves):
         values = np.stack([np.asarray(curve.values, dtype=float) for curve in view.curves], axis=1)
         return Derived(view.slot, view.title, values, ("curve",), (tuple(curve.name for curve in view.curves),), view.frames)
@@ -244,16 +248,16 @@ def _without_recorded(run: Run, made: Derived | None) -> Derived | None:
         return None
     if made.axes != ("curve",):
         wide = (run.params[name] for name in run.params), (values for values in run.series.values() if values.ndim > 1)
-        return None if any(_same(array, made.values, made.frames) for arrays in wide for array in arrays) else made
+        return None if any(_is_recorded(array, made.values, made.frames) for arrays in wide for array in arrays) else made
     series = [values for values in run.series.values() if values.ndim == 1]
-    kept = [i for i in range(made.size) if not any(_same(each, made.values[:, i], made.frames) for each in series)]
-    names = tuple(made.labels[0][i] for i in kept)
-    return replace(made, values=made.values[:, kept], labels=(names,)) if kept else None
+    new_curves = [i for i in range(made.size) if not any(_is_recorded(array, made.values[:, i], made.frames) for array in series)]
+    names = tuple(made.labels[0][i] for i in new_curves)
+    return replace(made, values=made.values[:, new_curves], labels=(names,)) if new_curves else None
 
 
-def _same(recorded: np.ndarray, values: np.ndarray, frames: np.ndarray | None) -> bool:
+def _is_recorded(recorded: np.ndarray, values: np.ndarray, frames: np.ndarray | None) -> bool:
     """Whether values are a recorded array, at the frames that were kept."""
     if recorded[:1].size != values[:1].size:
         return False
-    chosen = recorded if frames is None else recorded[frames]
-    return np.array_equal(chosen.reshape(values.shape), values, equal_nan=True)
+    compared = recorded if frames is None else recorded[frames]
+    return np.array_equal(compared.reshape(values.shape), values, equal_nan=True)

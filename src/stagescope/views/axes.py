@@ -53,11 +53,11 @@ def change_of(run: Run, views: Sequence[View]) -> Change | None:
     """The scale of a run, from what its views show; None where nothing is seen to change."""
     if run.frames < 2:
         return None
-    for of, slots in SOURCES.items():
-        shown = [view for view in views if isinstance(view, Matrices) and _named(view.slot, slots)]
-        path = sum((_squares(view, run.time) for view in shown), np.zeros(run.frames - 1))
+    for source, slots in SOURCES.items():
+        matching = [view for view in views if isinstance(view, Matrices) and _named(view.slot, slots)]
+        path = sum((_squares(view, run.time) for view in matching), np.zeros(run.frames - 1))
         if path.any():
-            return _scale(of, np.sqrt(path), run.time)
+            return _scale(source, np.sqrt(path), run.time)
     path = sum((_steps(run.params[name]) for name in run.params), np.zeros(run.frames - 1))
     return _scale("the parameters", np.sqrt(path), run.time) if path.any() else None
 
@@ -67,10 +67,10 @@ def _named(slot: str, slots: tuple[str, ...]) -> bool:
     return slot in slots or (name in slots and number.isdigit())
 
 
-def _scale(of: str, lengths: np.ndarray, time: np.ndarray) -> Change:
+def _scale(source: str, lengths: np.ndarray, time: np.ndarray) -> Change:
     path = np.concatenate([[0.0], np.cumsum(lengths)])
     even = (time - time[0]) / (time[-1] - time[0])
-    return Change(of, (1 - EVEN) * path / path[-1] + EVEN * even)
+    return Change(source, (1 - EVEN) * path / path[-1] + EVEN * even)
 
 
 def _squares(view: Matrices, time: np.ndarray) -> np.ndarray:

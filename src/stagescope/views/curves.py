@@ -34,17 +34,17 @@ class Shown:
     frames: np.ndarray | None = None
 
 
-def shown(run: Run, size: float, most: float) -> Shown:
-    """Frames of a run, few enough that their number times `size`, the cost of one, is at most `most`."""
-    frames = spread(run.frames, max(2, int(most / max(size, 1))))
+def shown(run: Run, size: float, budget: float) -> Shown:
+    """Frames of a run, few enough that their number times `size`, the cost of one, is within the `budget`."""
+    frames = spread(run.frames, max(2, int(budget / max(size, 1))))
     return Shown(run) if frames is None else Shown(run.only(frames), frames)
 
 
-def spread(frames: int, most: int) -> np.ndarray | None:
-    """At most `most` of `frames` frames, evenly spaced, with the first and the last; None means all of them."""
-    if frames <= most:
+def spread(frames: int, limit: int) -> np.ndarray | None:
+    """At most `limit` of `frames` frames, evenly spaced, with the first and the last; None means all of them."""
+    if frames <= limit:
         return None
-    return np.unique(np.rint(np.linspace(0, frames - 1, most)).astype(int))
+    return np.unique(np.rint(np.linspace(0, frames - 1, limit)).astype(int))
 
 
 MOST_POINTS = 300
@@ -88,9 +88,9 @@ def _axes(rows: np.ndarray) -> np.ndarray:
         variances = sizes**2
     first = 0
     while first < min(2, len(axes)):
-        alike = first + int(np.sum(variances[first:] >= variances[first] - SAME * variances[0]))
-        axes[first:alike] = _plain_basis(axes[first:alike])
-        first = alike
+        end = first + int(np.sum(variances[first:] >= variances[first] - SAME * variances[0]))
+        axes[first:end] = _plain_basis(axes[first:end])
+        first = end
     return np.vstack([axes[:2], np.zeros((max(0, 2 - len(axes)), width))])
 
 
@@ -142,17 +142,17 @@ def curves(
     title: str,
     about: str,
     axis: str,
-    made: Sequence[Curve],
+    lines: Sequence[Curve],
     *,
     levels: Sequence[Level] = (),
     log: bool = False,
     frames: np.ndarray | None = None,
 ) -> Curves:
     """A view of curves within the budget of numbers, with the levels that are finite."""
-    kept = tuple(level for level in levels if np.isfinite(level.value))
-    count = len(made[0].values)
-    chosen = spread(count, max(2, int(NUMBERS / len(made))))
-    if chosen is not None:
-        made = [replace(one, values=one.values[chosen]) for one in made]
-        frames = chosen if frames is None else frames[chosen]
-    return Curves(slot, title, about, axis, tuple(made), kept, log, frames=frames)
+    finite_levels = tuple(level for level in levels if np.isfinite(level.value))
+    count = len(lines[0].values)
+    selected = spread(count, max(2, int(NUMBERS / len(lines))))
+    if selected is not None:
+        lines = [replace(curve, values=curve.values[selected]) for curve in lines]
+        frames = selected if frames is None else frames[selected]
+    return Curves(slot, title, about, axis, tuple(lines), finite_levels, log, frames=frames)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CATEGORIES = ("#0072b2", "#d55e00", "#009e73", "#b8578b", "#c98500", "#3a9bd9", "#8a7a00", "#3d3d3d")
 """Okabe and Ito's eight, ordered by how well they stand on white."""
-TINTS = tuple("#" + "".join(f"{round(0.8 * 255 + 0.2 * level):02x}" for level in bytes.fromhex(each[1:])) for each in CATEGORIES)
+TINTS = tuple("#" + "".join(f"{round(0.8 * 255 + 0.2 * level):02x}" for level in bytes.fromhex(hue[1:])) for hue in CATEGORIES)
 """The same in pale, four parts of white, for strips with names: stages on paper have the colours of those on the page."""
 SEQUENTIAL = (
     (0.975, 0.012, 110),
@@ -57,8 +57,8 @@ def ramp(signed: bool, foot: float = 0.0) -> np.ndarray:
     anchors = np.array(DIVERGING if signed else SEQUENTIAL)
     angle = np.radians(anchors[:, 2])
     lab = np.stack([anchors[:, 0], anchors[:, 1] * np.cos(angle), anchors[:, 1] * np.sin(angle)], axis=1)
-    at = np.linspace(foot, 1.0, 255) * (len(anchors) - 1)
-    points = np.stack([np.interp(at, np.arange(len(anchors)), lab[:, axis]) for axis in range(3)], axis=1)
+    places = np.linspace(foot, 1.0, 255) * (len(anchors) - 1)
+    points = np.stack([np.interp(places, np.arange(len(anchors)), lab[:, axis]) for axis in range(3)], axis=1)
     light = np.clip((points @ _TO_CONES.T) ** 3 @ _TO_LIGHT.T, 0.0, 1.0)
     return np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
 
@@ -87,6 +87,7 @@ def subplots(*grid: int, **options: Any) -> Any:
 
 
 GREY = "#8a8a8a"
+WARNING = "#b00020"
 STYLE = {
     "figure.dpi": 110,
     "savefig.dpi": 200,
@@ -151,9 +152,9 @@ def reproduce(figure: Figure, out: Path, progress: Progress, quick: bool = False
     return store(figure, (figure.quick if quick and figure.quick else figure.compute)(progress), out)
 
 
-def store(figure: Figure, found: Numbers, out: Path) -> Path:
+def store(figure: Figure, results: Numbers, out: Path) -> Path:
     """Draw numbers that were computed; writes the files of `reproduce`."""
-    numbers = {"figure": figure.name, "title": figure.title, **found}
+    numbers = {"figure": figure.name, "title": figure.title, **results}
     stem = out / f"figure{figure.name}"
     with store_errors(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -163,9 +164,14 @@ def store(figure: Figure, found: Numbers, out: Path) -> Path:
 
 
 def _marked_quick(drawing: "Drawing", note: str | None) -> "Drawing":
-    """A drawing that says below it what was left out to make it quickly."""
-    if note is not None:
-        drawing.supxlabel(note, fontsize=8, color="#b00020")
+    """A drawing that says below it, or above the legend there, what was left out to make it quickly."""
+    if note is None:
+        return drawing
+    if not drawing.legends:
+        drawing.supxlabel(note, fontsize=8, color=WARNING)
+    for legend in drawing.legends:
+        legend.set_title(note)
+        legend.get_title().set(fontsize=8, color=WARNING)
     return drawing
 
 

@@ -101,26 +101,26 @@ def any_explained(reading: Told) -> Explained:
 
 def plain(stage: Stage) -> str:
     """The evidence of a stage as a sentence."""
-    said = stage.evidence.strip()
-    return said if not said or said[-1] in ".!?" else f"{said}."
+    text = stage.evidence.strip()
+    return text if not text or text[-1] in ".!?" else f"{text}."
 
 
 def captions(
-    stages: Stages, said: Callable[[Stage], str], between: Callable[[Stage, Stage | None], str] = lambda before, after: ""
+    stages: Stages, text_of: Callable[[Stage], str], between: Callable[[Stage, Stage | None], str] = lambda before, after: ""
 ) -> tuple[Caption, ...]:
     """A caption for each stage of the run itself, in order; gaps between them have what `between` says of their neighbours."""
-    own = sorted((stage for stage in stages if not stage.track), key=lambda stage: stage.start)
-    made: list[Caption] = []
-    for stage, after in pairwise([*own, None]):
+    run_stages = sorted((stage for stage in stages if not stage.track), key=lambda stage: stage.start)
+    entries: list[Caption] = []
+    for stage, after in pairwise([*run_stages, None]):
         if stage is None:
             continue
-        made.append(Caption(stage.name, stage.start, stage.stop, said(stage)))
+        entries.append(Caption(stage.name, stage.start, stage.stop, text_of(stage)))
         begins = None if after is None else after.start
         gap = stage.stop is not None and (begins is None or begins > stage.stop)
         text = between(stage, after) if gap else ""
         if text and stage.stop is not None:
-            made.append(Caption(f"after {stage.name}", stage.stop, begins, text))
-    return tuple(made)
+            entries.append(Caption(f"after {stage.name}", stage.stop, begins, text))
+    return tuple(entries)
 
 
 def motion_words(run: Run) -> str:
@@ -137,8 +137,8 @@ def motion_words(run: Run) -> str:
 
 def listed(words: Sequence[str], most: int = 4) -> str:
     """Words as a sentence has them: "a, b and c"."""
-    shown = list(words[:most]) + ([f"{len(words) - most} more"] if len(words) > most else [])
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+    parts = list(words[:most]) + ([f"{len(words) - most} more"] if len(words) > most else [])
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
 
 
 @dataclass(frozen=True)

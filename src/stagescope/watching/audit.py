@@ -86,8 +86,8 @@ class Audit:
 
     def __add__(self, other: "Audit") -> "Audit":
         """Both together, of the same checkpoints or of others."""
-        more = tuple(name for name in other.checkpoints if name not in self.checkpoints)
-        return Audit(self.checkpoints + more, self.findings + other.findings, self.notes + other.notes)
+        new_names = tuple(name for name in other.checkpoints if name not in self.checkpoints)
+        return Audit(self.checkpoints + new_names, self.findings + other.findings, self.notes + other.notes)
 
     @property
     def clean(self) -> bool:
@@ -95,13 +95,13 @@ class Audit:
 
     def of(self, kind: Kind) -> tuple[Finding, ...]:
         """The findings of one kind."""
-        return tuple(each for each in self.findings if each.kind == kind)
+        return tuple(finding for finding in self.findings if finding.kind == kind)
 
     def json(self) -> Json:
         return {
             "checkpoints": list(self.checkpoints),
-            "findings": [each.json() for each in self.findings],
-            "notes": [printable(each) for each in self.notes],
+            "findings": [finding.json() for finding in self.findings],
+            "notes": [printable(note) for note in self.notes],
         }
 
     def summary(self) -> str:
@@ -114,14 +114,14 @@ class Audit:
         from rich.table import Table
         from rich.text import Text
 
-        caption = Text(printable("\n".join([self.summary(), *(f"note: {each}" for each in self.notes)])))
+        caption = Text(printable("\n".join([self.summary(), *(f"note: {note}" for note in self.notes)])))
         if self.clean:
             return caption
         table = Table(box=box.SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
         for head in ("checkpoint", "finding", "what"):
             table.add_column(Text(head), no_wrap=head == "finding")
-        for each in self.findings:
-            table.add_row(*(Text(printable(word)) for word in (each.checkpoint, each.kind, each.sentence)))
+        for finding in self.findings:
+            table.add_row(*(Text(printable(word)) for word in (finding.checkpoint, finding.kind, finding.sentence)))
         return table
 
 
@@ -132,8 +132,8 @@ def listed_tensors(names: list[str]) -> Json:
 
 def some(names: list[str]) -> str:
     """Names of tensors in a sentence: the first one, and how many more."""
-    shown = repr(shortened(names[0], 80))
-    return shown if len(names) == 1 else f"{shown} and {len(names) - 1} more"
+    first = repr(shortened(names[0], 80))
+    return first if len(names) == 1 else f"{first} and {len(names) - 1} more"
 
 
 def tensors_finding(checkpoint: str, kind: Kind, names: Iterable[str], text: str, **facts: Any) -> Finding:
@@ -146,14 +146,23 @@ def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
     """All findings, and notes on what cannot be judged."""
     findings: list[Finding] = []
     notes: list[str] = []
-    for check in (_copies, _strangers, _strange_tensors, _stuck, _returned, _out_of_order, _off_the_path, _tensors_off_the_path):
+    for check in (
+        _copies,
+        _unrelated_checkpoints,
+        _unrelated_tensors,
+        _stuck,
+        _returned,
+        _out_of_order,
+        _off_the_path,
+        _tensors_off_the_path,
+    ):
         if len(series) < 2:
             break
-        if check is _strangers:
+        if check is _unrelated_checkpoints:
             notes += _unjudged(series)
         fresh = list(check(series))
         findings += fresh
-        series = series.without({name for each in fresh for name in each.facts.get("checkpoints", [each.checkpoint])})
+        series = series.without({name for finding in fresh for name in finding.facts.get("checkpoints", [finding.checkpoint])})
     return findings, notes
 
 
@@ -162,20 +171,20 @@ def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
 
 def _copies(series: Series) -> Iterator[Finding]:
     """Checkpoints with the same weights. Of each group the one that fits best between its neighbours is kept."""
-    same: dict[frozenset[tuple[str, bytes]], list[int]] = defaultdict(list)
-    for n, each in enumerate(series.prints):
-        same[frozenset((key, each[key].digest) for key in series.weights or each)].append(n)
-    groups = [group for group in same.values() if len(group) > 1]
+    places_by_weights: dict[frozenset[tuple[str, bytes]], list[int]] = defaultdict(list)
+    for n, prints in enumerate(series.prints):
+        places_by_weights[frozenset((key, prints[key].digest) for key in series.weights or prints)].append(n)
+    groups = [group for group in places_by_weights.values() if len(group) > 1]
     samples = list(series.samples().values())
     distance = mean_distances(samples) if samples else np.zeros((len(series), len(series)))
     for group in groups:
-        kept = min(group, key=lambda n: (round(fit(distance, n, group), 9), n))
+        best = min(group, key=lambda n: (round(fit(distance, n, group), 9), n))
         for n in group:
-            if n != kept:
-                text = f"it has the same weights as {series.names[kept]}, bit for bit"
+            if n != best:
+                text = f"it has the same weights as {series.names[best]}, bit for bit"
                 if series.weights and all(series.narrow(key) for key in series.weights):
                     text += "; they are kept in 16 bits, where very small moves leave no trace"
-                facts = {"same_as": series.names[kept], "tensors": len(series.weights) or len(series.common)}
+                facts = {"same_as": series.names[best], "tensors": len(series.weights) or len(series.common)}
                 yield Finding(series.names[n], "duplicate", None, text, facts)
 
 
@@ -191,9 +200,9 @@ def _stuck(series: Series) -> Iterator[Finding]:
         if len(pairs) != 1 or pairs[0][1] != pairs[0][0] + 1 or len(series) < 4:
             continue
         first, second = pairs[0]
-        needed = _enough(series, key)
-        inner = first > 0 and second + 1 < len(series) and needed(first - 1, first) and needed(second, second + 1)
-        at_end = second + 1 == len(series) and all(needed(n, n + 1) for n in range(first))
+        differ = _enough(series, key)
+        inner = first > 0 and second + 1 < len(series) and differ(first - 1, first) and differ(second, second + 1)
+        at_end = second + 1 == len(series) and all(differ(n, n + 1) for n in range(first))
         if inner or at_end:
             unchanged[second].append(key)
     for n, keys in sorted(unchanged.items()):
@@ -205,8 +214,8 @@ def _stuck(series: Series) -> Iterator[Finding]:
 def _pairs(series: Series, key: str) -> list[tuple[int, int]]:
     """Places that hold the same tensor, two by two; one that is the same in three places or more is frozen for a while."""
     places: dict[bytes, list[int]] = defaultdict(list)
-    for n, each in enumerate(series.digests(key)):
-        places[each].append(n)
+    for n, digest in enumerate(series.digests(key)):
+        places[digest].append(n)
     several = [group for group in places.values() if len(group) > 1]
     return [(group[0], group[1]) for group in several] if all(len(group) == 2 for group in several) else []
 
@@ -227,41 +236,41 @@ def _returned(series: Series) -> Iterator[Finding]:
     """Tensors that are bit for bit those of another step, with others between: of the two the one that fits worse is named."""
     copies: dict[tuple[int, int], list[str]] = defaultdict(list)
     for key in series.weights:
-        needed = _enough(series, key)
+        differ = _enough(series, key)
         for first, second in _pairs(series, key):
-            if any(needed(first, n) for n in range(first + 1, second)):
+            if any(differ(first, n) for n in range(first + 1, second)):
                 copies[first, second].append(key)
     for pair, keys in sorted(copies.items()):
         distance = mean_distances([series.sample(key) for key in keys])
         wrong = max(pair, key=lambda n: fit(distance, n, pair))
-        other = series.names[sum(pair) - wrong]
-        text = f"the same as in {other}, bit for bit, and not as in the checkpoints between"
-        yield tensors_finding(series.names[wrong], "foreign tensor", keys, text, same_as=other)
+        original = series.names[sum(pair) - wrong]
+        text = f"the same as in {original}, bit for bit, and not as in the checkpoints between"
+        yield tensors_finding(series.names[wrong], "foreign tensor", keys, text, same_as=original)
 
 
 # kinship
 
 
-def _strangers(series: Series) -> Iterator[Finding]:
+def _unrelated_checkpoints(series: Series) -> Iterator[Finding]:
     """Checkpoints that share nothing with the most. Where some tensors are shared, the others are foreign tensors."""
     samples = list(series.samples(SMALL, 2).values())
     if not samples:
         return
     kin = kinship(samples)
-    main, *others = families(kin)
+    main, *side_families = families(kin)
     usual = np.median([kin.correlation[a, b] for a, b in pairwise(main)]) if len(main) > 1 else np.nan
-    for family in others:
+    for family in side_families:
         if _shared(samples, family, main) > LIMITS.shared:
             continue
         names = [series.names[n] for n in family]
-        most = float(max(kin.correlation[n, m] for n in family for m in main))
+        correlation = float(max(kin.correlation[n, m] for n in family for m in main))
         who = f"it and {len(names) - 1} more, up to {names[-1]}, share" if len(names) > 1 else "it shares"
-        rest = series.names[main[0]] if len(main) == 1 else f"the {len(main)} checkpoints of the main line"
-        text = f"{who} nothing with {rest}: its weights correlate with theirs by {max(most, 0.0):.2f} at most"
+        main_name = series.names[main[0]] if len(main) == 1 else f"the {len(main)} checkpoints of the main line"
+        text = f"{who} nothing with {main_name}: its weights correlate with theirs by {max(correlation, 0.0):.2f} at most"
         text += f", theirs with each other by {usual:.2f}" if np.isfinite(usual) else ""
         if family[0] == 0:
             text += "; the others do not descend from it, unless the training had forgotten its start by then"
-        facts = {"checkpoints": names, "correlation": most, "usual": None if np.isnan(usual) else float(usual)}
+        facts = {"checkpoints": names, "correlation": correlation, "usual": None if np.isnan(usual) else float(usual)}
         yield Finding(names[0], "other lineage", None, text, facts)
 
 
@@ -284,22 +293,22 @@ def _unjudged(series: Series) -> list[str]:
     unsure = [name for n, name in enumerate(series.names) if kin is None or not np.delete(kin.judged[n], n).any()]
     if not unsure:
         return []
-    why = "the moving tensors are constant, too small, or of another size than the others"
-    return [f"the lineage of {first_names(unsure)} cannot be judged: {why}"]
+    reason = "the moving tensors are constant, too small, or of another size than the others"
+    return [f"the lineage of {first_names(unsure)} cannot be judged: {reason}"]
 
 
-def _strange_tensors(series: Series) -> Iterator[Finding]:
+def _unrelated_tensors(series: Series) -> Iterator[Finding]:
     """Single tensors that share nothing with those of the other checkpoints."""
     by_checkpoint: dict[int, dict[str, float]] = defaultdict(dict)
     for key, sample in series.samples(LEAST, 2).items():
         kin = kinship([sample])
-        main, *others = families(kin)
-        for family in others:
+        main, *side_families = families(kin)
+        for family in side_families:
             by_checkpoint[family[0]][key] = float(max(kin.correlation[n, m] for n in family for m in main))
     for n, keys in sorted(by_checkpoint.items()):
-        most = max(keys.values())
-        text = f"shares nothing with the other checkpoints, the correlation is {max(most, 0.0):.2f} at most"
-        yield tensors_finding(series.names[n], "foreign tensor", keys, text, correlation=most)
+        correlation = max(keys.values())
+        text = f"shares nothing with the other checkpoints, the correlation is {max(correlation, 0.0):.2f} at most"
+        yield tensors_finding(series.names[n], "foreign tensor", keys, text, correlation=correlation)
 
 
 # the path
@@ -308,12 +317,12 @@ def _strange_tensors(series: Series) -> Iterator[Finding]:
 def _out_of_order(series: Series) -> Iterator[Finding]:
     """Checkpoints whose weights belong to another place in the order."""
     samples = list(series.samples().values())
-    for each in misplaced(mean_distances(samples)) if samples else []:
-        before, after = (None if n is None else series.names[n] for n in (each.before, each.after))
-        where = f"between {before} and {after}" if before and after else f"before {after}" if after else f"after {before}"
-        text = f"its weights belong {where}: the path through them is {each.shorter:.0%} shorter there"
-        facts = {"before": before, "after": after, "shorter": each.shorter}
-        yield Finding(series.names[each.place], "out of order", None, text, facts)
+    for misfit in misplaced(mean_distances(samples)) if samples else []:
+        before, after = (None if n is None else series.names[n] for n in (misfit.before, misfit.after))
+        place = f"between {before} and {after}" if before and after else f"before {after}" if after else f"after {before}"
+        text = f"its weights belong {place}: the path through them is {misfit.shorter:.0%} shorter there"
+        facts = {"before": before, "after": after, "shorter": misfit.shorter}
+        yield Finding(series.names[misfit.place], "out of order", None, text, facts)
 
 
 def _off_the_path(series: Series) -> Iterator[Finding]:
@@ -344,9 +353,9 @@ def _tensors_off_the_path(series: Series) -> Iterator[Finding]:
             by_checkpoint[int(n) + 1][key] = float(detour[n])
     for n, keys in sorted(by_checkpoint.items()):
         before, name, after = series.names[n - 1 : n + 2]
-        most = max(keys.values())
-        text = f"the way from {before} to {after} is {most:.1f} times as long through it as past it"
-        yield tensors_finding(name, "foreign tensor", keys, text, detour=most)
+        largest = max(keys.values())
+        text = f"the way from {before} to {after} is {largest:.1f} times as long through it as past it"
+        yield tensors_finding(name, "foreign tensor", keys, text, detour=largest)
 
 
 def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
@@ -378,43 +387,45 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
     if len(series) > 1:
         odd, notes = _tensor_sets(series)
         findings += odd
-        series = series.without({each.checkpoint for each in odd})
+        series = series.without({finding.checkpoint for finding in odd})
         findings += _not_finite(series)
-        continuing, more = continuity_findings(series.without({each.checkpoint for each in findings if each.kind == "NaN"}))
+        continuing, unjudged = continuity_findings(
+            series.without({finding.checkpoint for finding in findings if finding.kind == "NaN"})
+        )
         findings += continuing
-        notes += more
+        notes += unjudged
     else:
         notes = ["fewer than two checkpoints could be read, so none was compared"]
-    places = {each.name: place for place, each in enumerate(checkpoints)}
-    findings.sort(key=lambda each: (places[each.checkpoint], get_args(Kind).index(each.kind)))
-    return Audit(tuple(each.name for each in checkpoints), tuple(findings), tuple(notes))
+    places = {checkpoint.name: place for place, checkpoint in enumerate(checkpoints)}
+    findings.sort(key=lambda finding: (places[finding.checkpoint], get_args(Kind).index(finding.kind)))
+    return Audit(tuple(checkpoint.name for checkpoint in checkpoints), tuple(findings), tuple(notes))
 
 
-def _read(found: Sequence[Checkpoint], progress: bool | None) -> tuple[Series, list[Finding]]:
+def _read(checkpoints: Sequence[Checkpoint], progress: bool | None) -> tuple[Series, list[Finding]]:
     """Fingerprints of the checkpoints that are whole, and a finding for each that is not, or whose trainer's state is not."""
     names: list[str] = []
     prints: list[dict[str, Print]] = []
     cut: list[Finding] = []
     entries = ENTRIES
     with progress_for(progress) as bar:
-        for each in bar.each(found, "reading checkpoints", "checkpoint"):
+        for checkpoint in bar.each(checkpoints, "reading checkpoints", "checkpoint"):
             try:
-                trainer_step(each.path)
+                trainer_step(checkpoint.path)
             except DamagedCheckpoint as error:
-                cut.append(_truncated(each, str(error)))
+                cut.append(_truncated(checkpoint, str(error)))
             try:
-                made = take(each, entries)
+                fingerprints = take(checkpoint, entries)
             except DamagedCheckpoint as error:
-                cut.append(_truncated(each, str(error)))
+                cut.append(_truncated(checkpoint, str(error)))
                 continue
-            if not made:
-                cut.append(_truncated(each, "it holds no tensors"))
+            if not fingerprints:
+                cut.append(_truncated(checkpoint, "it holds no tensors"))
                 continue
-            if not prints and (fewer := affordable_entries(len(found), len(made))) < entries:
+            if not prints and (fewer := affordable_entries(len(checkpoints), len(fingerprints))) < entries:
                 entries = fewer
-                made = take(each, entries)
-            names.append(each.name)
-            prints.append(made)
+                fingerprints = take(checkpoint, entries)
+            names.append(checkpoint.name)
+            prints.append(fingerprints)
     return Series(tuple(names), tuple(prints)), cut
 
 
@@ -424,9 +435,9 @@ def _truncated(checkpoint: Checkpoint, text: str) -> Finding:
     return Finding(checkpoint.name, "truncated", None, text, {"path": checkpoint.name})
 
 
-def _numbers(found: Sequence[Checkpoint]) -> Iterator[Finding]:
+def _numbers(checkpoints: Sequence[Checkpoint]) -> Iterator[Finding]:
     """Checkpoints whose names have another order than the steps that their trainers state."""
-    for first, second in pairwise(found):
+    for first, second in pairwise(checkpoints):
         before, after = number(first.name), number(second.name)
         if first.step == second.step:
             text = f"it states the step {second.step}, and so does {first.name}"
@@ -441,7 +452,7 @@ def _numbers(found: Sequence[Checkpoint]) -> Iterator[Finding]:
 
 def _tensor_sets(series: Series) -> tuple[list[Finding], list[str]]:
     """Checkpoints with other names or shapes of tensors than the most have. One lasting change is a note, no finding."""
-    forms = [frozenset((name, each.form) for name, each in prints.items()) for prints in series.prints]
+    forms = [frozenset((name, fingerprint.form) for name, fingerprint in prints.items()) for prints in series.prints]
     runs = [(form, len(list(group))) for form, group in groupby(forms)]
     if len(runs) == 1:
         return [], []
@@ -455,24 +466,30 @@ def _tensor_sets(series: Series) -> tuple[list[Finding], list[str]]:
 def _other_set(name: str, form: frozenset, usual: frozenset) -> Iterator[Finding]:
     """What a checkpoint lacks, and what it has in place of it or more."""
     mine, theirs = dict(form), dict(usual)
-    missing = sorted(set(theirs) - set(mine))
-    if missing:
-        facts = {"missing": listed_tensors(missing)}
-        yield Finding(name, "truncated", missing[0], f"it lacks {some(missing)}, which other checkpoints have", facts)
-    foreign = sorted(key for key, each in mine.items() if theirs.get(key) != each)
+    absent = sorted(set(theirs) - set(mine))
+    if absent:
+        facts = {"missing": listed_tensors(absent)}
+        yield Finding(name, "truncated", absent[0], f"it lacks {some(absent)}, which other checkpoints have", facts)
+    foreign = sorted(key for key, signature in mine.items() if theirs.get(key) != signature)
     if foreign:
-        shape, other = mine[foreign[0]][0], theirs.get(foreign[0], (None,))[0]
-        what = "a name" if other is None else f"the shape {shape} in place of {other}" if shape != other else "a type of numbers"
-        yield tensors_finding(name, "foreign tensor", foreign, f"{what} that no other checkpoint has")
+        shape, usual_form = mine[foreign[0]][0], theirs.get(foreign[0], (None,))[0]
+        trait = (
+            "a name"
+            if usual_form is None
+            else f"the shape {shape} in place of {usual_form}"
+            if shape != usual_form
+            else "a type of numbers"
+        )
+        yield tensors_finding(name, "foreign tensor", foreign, f"{trait} that no other checkpoint has")
 
 
 def _not_finite(series: Series) -> Iterator[Finding]:
     """Tensors with NaN or infinite entries; infinities of a tensor that never moves, such as a mask, are no finding."""
     never = set(series.common) - set(series.moving)
     for name, prints in zip(series.names, series.prints, strict=True):
-        bad = sorted(key for key, each in prints.items() if each.nan or (each.infinite and key not in never))
+        bad = sorted(key for key, fingerprint in prints.items() if fingerprint.nan or (fingerprint.infinite and key not in never))
         if bad:
-            nan, infinite = (sum(getattr(prints[key], what) for key in bad) for what in ("nan", "infinite"))
+            nan, infinite = (sum(getattr(prints[key], kind) for key in bad) for kind in ("nan", "infinite"))
             total = sum(int(np.prod(prints[key].shape)) for key in bad)
             text = f"{nan:,} NaN and {infinite:,} infinite of {total:,} entries"
             yield tensors_finding(name, "NaN", bad, text, nan=nan, infinite=infinite, entries=total)
@@ -508,14 +525,14 @@ def audit_hashes(hashes: Mapping[str, Mapping[str, str]] | str | Path) -> Audit:
             f"the hashes are of {len(table)} checkpoint{'s' * (len(table) != 1)} with weights; an audit compares at least two"
         )
     names = sorted(table, key=lambda name: (number(name) is None, number(name) or 0, name))
-    findings = list(_same(names, table))
-    copies = {each.checkpoint for each in findings}
+    findings = list(_equal_checkpoints(names, table))
+    copies = {finding.checkpoint for finding in findings}
     findings += _same_files([name for name in names if name not in copies], table)
-    findings.sort(key=lambda each: names.index(each.checkpoint))
+    findings.sort(key=lambda finding: names.index(finding.checkpoint))
     return Audit(tuple(names), tuple(findings))
 
 
-def _same(names: list[str], table: Hashes) -> Iterator[Finding]:
+def _equal_checkpoints(names: list[str], table: Hashes) -> Iterator[Finding]:
     """Checkpoints of which all files of weights are the same."""
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in names:
@@ -536,7 +553,7 @@ def _same_files(names: list[str], table: Hashes) -> Iterator[Finding]:
     shared: dict[tuple[str, str], list[str]] = defaultdict(list)
     for value, group in places.items():
         for pair in _other_steps(group) if len(group) < len(names) else []:
-            shared[pair] += [file for file, other in table[pair[0]].items() if other == value]
+            shared[pair] += [file for file, digest in table[pair[0]].items() if digest == value]
     for (name, first), files in shared.items():
         text = f"the same file as in {first}, while other files differ"
         yield tensors_finding(name, "duplicate", sorted(files), text, same_as=first)
@@ -547,7 +564,7 @@ def _other_steps(group: list[str]) -> list[tuple[str, str]]:
 
     All numbers of a name count: `stage2-ingredient1-step1000` is another checkpoint than that of ingredient 2.
     """
-    numbers = {name: [int(each) for each in re.findall(r"\d{1,18}", name)] for name in group}
+    numbers = {name: [int(digits) for digits in re.findall(r"\d{1,18}", name)] for name in group}
     numbered = [name for name in group if numbers[name]]
     return [(name, numbered[0]) for name in numbered if numbers[name] != numbers[numbered[0]]]
 
@@ -565,12 +582,12 @@ def _loaded(path: Path) -> Any:
         raise InputError(f"{path} is no JSON that can be read; expected {{checkpoint: {{file: sha256}}}}") from error
 
 
-def _checked(given: Any) -> Hashes:
+def _checked(table: Any) -> Hashes:
     """The table with lower-case hashes, of files with weights alone."""
-    if not isinstance(given, Mapping):
-        raise InputError(f"the hashes are a {type(given).__name__}; expected {{checkpoint: {{file: sha256}}}}")
+    if not isinstance(table, Mapping):
+        raise InputError(f"the hashes are a {type(table).__name__}; expected {{checkpoint: {{file: sha256}}}}")
     hashes: Hashes = {}
-    for name, files in given.items():
+    for name, files in table.items():
         if not isinstance(name, str) or not isinstance(files, Mapping):
             raise InputError(f"the hashes of {name!r:.80} are a {type(files).__name__}; expected {{file: sha256}}")
         for file, value in files.items():

@@ -26,17 +26,17 @@ from stagescope.watching.pytorch import functional as F
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Attention:
     """The attention of one module in one pass: `weights` (batch, head, query, key); queries and keys where they were seen.
 
-    `given` is the tensor that the module was called with.
+    `input` is the tensor that the module was called with.
     """
 
     path: str
     weights: Tensor
     query: Tensor | None = None
     key: Tensor | None = None
-    given: Tensor | None = None
+    input: Tensor | None = None
 
     @property
     def heads(self) -> int:
@@ -49,7 +49,7 @@ class Capture(torch.overrides.TorchFunctionMode):
     def __init__(self, batch: int, length: int) -> None:
         super().__init__()
         self.batch, self.length = batch, length
-        self.seen: list[Seen] = []
+        self.patterns: list[Attention] = []
         self.path: list[tuple[str, Tensor | None]] = []
         self.tables: dict[str, Tensor] = {}
 
@@ -67,8 +67,8 @@ class Capture(torch.overrides.TorchFunctionMode):
         if shaped is None or shaped.shape[-2:] != (self.length, self.length):
             return
         pair = (_by_head(query, self.batch), _by_head(key, self.batch)) if query is not None and key is not None else (None, None)
-        path, given = self.path[-1] if self.path else ("", None)
-        self.seen.append(Seen(path, shaped.float(), *pair, given))
+        path, tensor = self.path[-1] if self.path else ("", None)
+        self.patterns.append(Attention(path, shaped.float(), *pair, tensor))
 
     def _fused(
         self,
@@ -86,13 +86,13 @@ class Capture(torch.overrides.TorchFunctionMode):
         fused = partial(func, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
         if query.shape[-2] != self.length or key.shape[-2] != self.length:
             return fused()
-        left, right = query.detach().float(), _as_many(key.detach().float(), query)
-        scores = (left * (query.shape[-1] ** -0.5 if scale is None else scale)) @ right.transpose(-2, -1)
+        queries, keys = query.detach().float(), _as_many(key.detach().float(), query)
+        scores = (queries * (query.shape[-1] ** -0.5 if scale is None else scale)) @ keys.transpose(-2, -1)
         mask = _causal(self.length, scores.device) if is_causal else None if attn_mask is None else _additive(attn_mask.detach())
         weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
         if mask is not None and not is_causal:  # a row that may look at nothing is zero, as in the fused call
             weights = weights.masked_fill((mask == -torch.inf).all(-1, keepdim=True), 0.0)
-        self._add(weights, left, right)
+        self._add(weights, queries, keys)
         if dropout_p or value.dtype != torch.float32:
             return fused()
         return weights @ _as_many(value, query)
@@ -107,7 +107,7 @@ class Capture(torch.overrides.TorchFunctionMode):
             self._add(result[..., :-1])
         return result
 
-    def _whole(self, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    def _multi_head(self, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
         _, weights = func(*args, **{**named, "need_weights": True, "average_attn_weights": False})
         if weights is not None:
             self._add(weights if weights.ndim == 4 else weights[None])
@@ -125,7 +125,7 @@ class Capture(torch.overrides.TorchFunctionMode):
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     F.scaled_dot_product_attention: Capture._fused,
-    F.multi_head_attention_forward: Capture._whole,
+    F.multi_head_attention_forward: Capture._multi_head,
     torch.ops.higher_order.flex_attention: Capture._flex,
     **dict.fromkeys((torch.softmax, torch.special.softmax, F.softmax, Tensor.softmax), Capture._softmax),
 }
@@ -186,10 +186,10 @@ def named_modules(model: nn.Module, capture: Capture) -> Iterator[None]:
 
 
 def _enter(capture: Capture, path: str, module: nn.Module, args: tuple[Any, ...]) -> None:
-    given = args[0] if args and isinstance(args[0], Tensor) else None
-    capture.path.append((path, given))
-    if isinstance(module, nn.Embedding) and given is not None:
-        capture.tables[path] = given  # what each table of embeddings is asked for
+    tensor = args[0] if args and isinstance(args[0], Tensor) else None
+    capture.path.append((path, tensor))
+    if isinstance(module, nn.Embedding) and tensor is not None:
+        capture.tables[path] = tensor  # what each table of embeddings is asked for
 
 
 def _leave(capture: Capture, *_: Any) -> None:
@@ -209,46 +209,46 @@ class Plan:
     table: str | None = None
 
     @classmethod
-    def of(cls, seen: list[Seen]) -> "Plan":
+    def of(cls, patterns: list[Attention]) -> "Plan":
         """Modules of one head each that stand in one list and get the same input are the heads of one layer.
 
         A module that is used again is a layer of its own each time.
         """
         groups: list[list[int]] = []
-        for place, one in enumerate(seen):
-            if groups and _siblings(seen[groups[-1][-1]], one):
+        for place, one in enumerate(patterns):
+            if groups and _siblings(patterns[groups[-1][-1]], one):
                 groups[-1].append(place)
             else:
                 groups.append([place])
-        paths = [seen[group[0]].path.rpartition(".")[0] if len(group) > 1 else seen[group[0]].path for group in groups]
+        paths = [patterns[group[0]].path.rpartition(".")[0] if len(group) > 1 else patterns[group[0]].path for group in groups]
         again = [paths[:i].count(path) for i, path in enumerate(paths)]
         names = [path if not count else f"{path} #{count + 1}" for path, count in zip(paths, again, strict=True)]
         return cls(tuple(names), tuple(map(tuple, groups)))
 
-    def layers(self, seen: list[Seen]) -> list[Seen]:
+    def layers(self, patterns: list[Attention]) -> list[Attention]:
         """The patterns of a pass by layer."""
-        if len(seen) != sum(map(len, self.places)):
+        if len(patterns) != sum(map(len, self.places)):
             raise InputError(
-                f"{len(seen)} patterns of attention are seen, {sum(map(len, self.places))} at first: the model was changed;"
+                f"{len(patterns)} patterns of attention are seen, {sum(map(len, self.places))} at first: the model was changed;"
                 " end this watcher and begin another"
             )
-        parts = ([seen[place] for place in group] for group in self.places)
-        return [_joined(name, members) for name, members in zip(self.names, parts, strict=True)]
+        parts = ([patterns[place] for place in group] for group in self.places)
+        return [_one_layer(name, members) for name, members in zip(self.names, parts, strict=True)]
 
 
-def _siblings(before: Seen, one: Seen) -> bool:
+def _siblings(before: Attention, one: Attention) -> bool:
     """Whether two patterns are heads of one layer, each a module of its own."""
-    places = [each.path.rpartition(".") for each in (before, one)]
+    places = [head.path.rpartition(".") for head in (before, one)]
     same_list = places[0][0] == places[1][0] and places[0] != places[1] and all(last.isdigit() for _, _, last in places)
-    return same_list and before.heads == one.heads == 1 and one.given is not None and one.given is before.given
+    return same_list and before.heads == one.heads == 1 and one.input is not None and one.input is before.input
 
 
-def _joined(name: str, members: list[Seen]) -> Seen:
+def _one_layer(name: str, members: list[Attention]) -> Attention:
     if len(members) == 1:
         return replace(members[0], path=name)
     pairs = [[getattr(one, part) for one in members] for part in ("query", "key")]
-    whole = [None if any(one is None for one in part) else torch.cat(part, dim=1) for part in pairs]
-    return Seen(name, torch.cat([one.weights for one in members], dim=1), *whole)
+    query_and_key = [None if any(one is None for one in part) else torch.cat(part, dim=1) for part in pairs]
+    return Attention(name, torch.cat([one.weights for one in members], dim=1), *query_and_key)
 
 
 Forward = Callable[[nn.Module, Tensor], Any]
@@ -279,7 +279,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 def device_of(model: nn.Module) -> torch.device:
     """The one device of a model."""
-    devices = sorted({str(each.device) for each in (*model.parameters(), *model.buffers())})
+    devices = sorted({str(tensor.device) for tensor in (*model.parameters(), *model.buffers())})
     if len(devices) > 1:
         raise InputError(f"the model is on several devices ({', '.join(devices)}); a watched model must be on one")
     if devices == ["meta"]:
@@ -290,35 +290,37 @@ def device_of(model: nn.Module) -> torch.device:
 @contextmanager
 def without_trace(model: nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients, mixed precision, compilation or randomness; all is as before afterwards."""
-    device = next((each.device for each in chain(model.parameters(), model.buffers())), torch.device("cpu"))
+    device = next((tensor.device for tensor in chain(model.parameters(), model.buffers())), torch.device("cpu"))
     trained = [vars(module) for module in model.modules() if module.training]
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     fast = torch.backends.mha.get_fastpath_enabled()
-    own = vars(model)
-    held = own.get("forward") if "_original_forward" in own else None  # accelerate's, which switches bfloat16 on again
+    fields = vars(model)
+    wrapped_forward = (
+        fields.get("forward") if "_original_forward" in fields else None
+    )  # accelerate's, which switches bfloat16 on again
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch.autocast(device.type, enabled=False))
         stack.enter_context(torch.compiler.set_stance("force_eager"))
         try:
-            for each in trained:  # not by `setattr`, which costs as much as a small layer
-                each["training"] = False
+            for module_vars in trained:  # not by `setattr`, which costs as much as a small layer
+                module_vars["training"] = False
             torch.backends.mha.set_fastpath_enabled(False)
-            if held is not None:
-                own["forward"] = own["_original_forward"]
+            if wrapped_forward is not None:
+                fields["forward"] = fields["_original_forward"]
             yield
         finally:
-            for each in trained:
-                each["training"] = True
+            for module_vars in trained:
+                module_vars["training"] = True
             torch.backends.mha.set_fastpath_enabled(fast)
-            if held is not None:
-                own["forward"] = held
+            if wrapped_forward is not None:
+                fields["forward"] = wrapped_forward
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
 
 
-def attend(model: nn.Module, ids: Tensor, forward: Forward, plan: Plan) -> tuple[Tensor | None, list[Seen]]:
+def attend(model: nn.Module, ids: Tensor, forward: Forward, plan: Plan) -> tuple[Tensor | None, list[Attention]]:
     """Logits (sequence, position, token) of a pass, or None where it gives none, and the attention of each layer.
 
     The calls of a pass come in one order, so that no hook is needed after the first pass, which made the plan.
@@ -326,7 +328,7 @@ def attend(model: nn.Module, ids: Tensor, forward: Forward, plan: Plan) -> tuple
     capture = Capture(*ids.shape)
     with without_trace(model), capture:
         logits = forward(model, ids)
-    return logits_of(logits, ids), plan.layers(capture.seen)
+    return logits_of(logits, ids), plan.layers(capture.patterns)
 
 
 def predict(model: nn.Module, ids: Tensor, forward: Forward) -> Tensor | None:
@@ -337,8 +339,8 @@ def predict(model: nn.Module, ids: Tensor, forward: Forward) -> Tensor | None:
 
 def usual_forward(model: nn.Module, ids: Tensor) -> Forward:
     """How a language model is called; targets are given to one that needs them, or makes all logits only then."""
-    known = inspect.signature(type(model).forward).parameters
-    extra: dict[str, Any] = {"use_cache": False} if "use_cache" in known else {}
+    parameters = inspect.signature(type(model).forward).parameters
+    extra: dict[str, Any] = {"use_cache": False} if "use_cache" in parameters else {}
 
     def plain(model: nn.Module, ids: Tensor) -> Any:
         return model(ids, **extra)
@@ -346,8 +348,8 @@ def usual_forward(model: nn.Module, ids: Tensor) -> Forward:
     def with_targets(model: nn.Module, ids: Tensor) -> Any:
         return model(ids, **extra, **{str(target): torch.roll(ids, -1, dims=1)})
 
-    target = next((name for name in _TARGETS if name in known), None)
-    if target is None or known[target].default is inspect.Parameter.empty:
+    target = next((name for name in _TARGETS if name in parameters), None)
+    if target is None or parameters[target].default is inspect.Parameter.empty:
         return plain if target is None else with_targets
     with without_trace(model):
         output = plain(model, ids)
@@ -356,19 +358,19 @@ def usual_forward(model: nn.Module, ids: Tensor) -> Forward:
     return with_targets if only_last else plain
 
 
-def logits_of(found: Any, ids: Tensor) -> Tensor | None:
+def logits_of(output: Any, ids: Tensor) -> Tensor | None:
     """The tensor (sequence, position, token) in what a model returns; None for a model that ends before the tokens."""
-    if hasattr(found, "last_hidden_state"):
+    if hasattr(output, "last_hidden_state"):
         return None
-    named = getattr(found, "logits", found)
+    named = getattr(output, "logits", output)
     return next((one.detach().float() for one in _floats(named) if one.ndim == 3 and one.shape[:2] == ids.shape), None)
 
 
-def _floats(found: Any) -> Iterator[Tensor]:
-    if isinstance(found, Tensor) and found.is_floating_point():
-        yield found
-    elif isinstance(found, dict | tuple | list):
-        for value in found.values() if isinstance(found, dict) else found:
+def _floats(output: Any) -> Iterator[Tensor]:
+    if isinstance(output, Tensor) and output.is_floating_point():
+        yield output
+    elif isinstance(output, dict | tuple | list):
+        for value in output.values() if isinstance(output, dict) else output:
             yield from _floats(value)
 
 
@@ -389,14 +391,16 @@ def tried(model: nn.Module, ids: Tensor, forward: Forward | None) -> tuple[Forwa
         raise InputError(
             f"the model cannot be called on the probe of {shape}: {type(error).__name__}: {message(error)}; {hint}"
         ) from error
-    if not capture.seen:
+    if not capture.patterns:
         raise InputError(
             f"no attention is seen in {type(model).__name__}: it uses none of scaled_dot_product_attention, softmax over keys,"
             " nn.MultiheadAttention and flex_attention; compute its weights with torch.softmax, or record them with ss.Recorder"
         )
     _check_axes(model, ids, forward, capture)
-    table = next((path for path, given in capture.tables.items() if given.shape == ids.shape and torch.equal(given, ids)), None)
-    return forward, logits, replace(Plan.of(capture.seen), table=table)
+    table = next(
+        (path for path, looked_up in capture.tables.items() if looked_up.shape == ids.shape and torch.equal(looked_up, ids)), None
+    )
+    return forward, logits, replace(Plan.of(capture.patterns), table=table)
 
 
 def _check_axes(model: nn.Module, ids: Tensor, forward: Forward, first: Capture) -> None:
@@ -407,17 +411,18 @@ def _check_axes(model: nn.Module, ids: Tensor, forward: Forward, first: Capture)
     try:
         with without_trace(model), shorter:
             forward(model, ids[:, :-2])
-        follow = len(shorter.seen) == len(first.seen)
+        follow = len(shorter.patterns) == len(first.patterns)
     except Exception:  # a model of one length
         follow = True
-    for one, other in zip(first.seen, turned.seen, strict=False):
-        if one.weights.shape != other.weights.shape or not torch.allclose(one.weights.flip(0), other.weights, atol=1e-5):
+    for one, flipped in zip(first.patterns, turned.patterns, strict=False):
+        if one.weights.shape != flipped.weights.shape or not torch.allclose(one.weights.flip(0), flipped.weights, atol=1e-5):
             raise InputError(
                 f"the attention of {one.path or type(model).__name__} does not have the sequences in its first axis, so its heads"
                 " cannot be told apart; arrange its weights as (sequence, head, query, key), or record them with ss.Recorder"
             )
     if not follow:
         raise InputError(
-            f"{len(first.seen)} tables of {ids.shape[1]} tokens are seen in {type(model).__name__}, and {len(shorter.seen)} of"
-            f" {ids.shape[1] - 2}: a softmax over {ids.shape[1]} features is no attention; give a probe of another length"
+            f"{len(first.patterns)} tables of {ids.shape[1]} tokens are seen in {type(model).__name__}, and"
+            f" {len(shorter.patterns)} of {ids.shape[1] - 2}: a softmax over {ids.shape[1]} features is no attention;"
+            " give a probe of another length"
         )

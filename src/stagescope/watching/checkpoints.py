@@ -58,59 +58,61 @@ def read_checkpoints(
     saved = checkpoints(folder)
     if len(saved) < 2:
         raise InputError(f"{folder} has one checkpoint, {printable(saved[0].name)}: a run needs two or more of different steps")
-    made = _model(model, saved)
-    _load(made, saved[0])
-    coder = tokenizer if tokenizer is not None else _beside(saved, "tokenizer.json")
+    network = _model(model, saved)
+    _load(network, saved[0])
+    coder = tokenizer if tokenizer is not None else _file_of(saved, "tokenizer.json")
     observer = Observer(
-        made, probe, tokenizer=coder, layers=layers, heads=heads, blocks=blocks, patterns=patterns, forward=forward
+        network, probe, tokenizer=coder, layers=layers, heads=heads, blocks=blocks, patterns=patterns, forward=forward
     )
-    source = observer.source(None, "checkpoints") | {"checkpoints": [printable(each.name) for each in saved]}
+    source = observer.source(None, "checkpoints") | {"checkpoints": [printable(checkpoint.name) for checkpoint in saved]}
     log = training_log(saved[-1])
     recorder = Recorder(out, axes=observer.axes, source=source, blocks=tuple(observer.blocks), overwrite=overwrite)
     with recorder, progress_for(progress) as bar:
-        for each in bar.each(saved, "checkpoints", "checkpoints"):
-            _load(made, each)
-            known = log(each.step)
-            training = {name: known.get(name, float("nan")) for name in ("train_loss", "learning_rate", "gradient_norm")}
-            recorder.record(each.step, **frame_arrays(observer.frame(GAINS) | training))
+        for checkpoint in bar.each(saved, "checkpoints", "checkpoints"):
+            _load(network, checkpoint)
+            logged = log(checkpoint.step)
+            training = {name: logged.get(name, float("nan")) for name in ("train_loss", "learning_rate", "gradient_norm")}
+            recorder.record(checkpoint.step, **frame_arrays(observer.frame(GAINS) | training))
     return recorder.run
 
 
-def _beside(found: list[Checkpoint], name: str) -> Path | None:
+def _file_of(saved: list[Checkpoint], name: str) -> Path | None:
     """A file of the checkpoints: in the last one, or beside them."""
-    places = (found[-1].path / name, found[-1].path.parent / name)
+    places = (saved[-1].path / name, saved[-1].path.parent / name)
     return next((place for place in places if place.is_file()), None)
 
 
-def _model(given: Any, found: list[Checkpoint]) -> nn.Module:
-    if isinstance(given, str):
-        module, name = parts(given, "model", "models:make_gpt")
-        given = member(imported(module, "model"), name, (type, type(_model)))
+def _model(model: Any, saved: list[Checkpoint]) -> nn.Module:
+    if isinstance(model, str):
+        module, name = parts(model, "model", "models:make_gpt")
+        model = member(imported(module, "model"), name, (type, type(_model)))
     try:
-        made = _from_config(found) if given is None else given if isinstance(given, nn.Module) else given()
+        network = _from_config(saved) if model is None else model if isinstance(model, nn.Module) else model()
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"the model cannot be made: {type(error).__name__}: {message(error)}") from error
-    if not isinstance(made, nn.Module):
-        raise InputError(f"the model is of type {type(made).__name__}, not a PyTorch module; give a function that returns one")
-    return made
+    if not isinstance(network, nn.Module):
+        raise InputError(f"the model is of type {type(network).__name__}, not a PyTorch module; give a function that returns one")
+    return network
 
 
-def _from_config(found: list[Checkpoint]) -> nn.Module:
+def _from_config(saved: list[Checkpoint]) -> nn.Module:
     """The architecture of transformers that config.json names; its own code, never code of the folder, and no network."""
-    place = _beside(found, "config.json")
-    how = "give the model: model=..., of the command --model module:factory"
+    place = _file_of(saved, "config.json")
+    advice = "give the model: model=..., of the command --model module:factory"
     if place is None:
-        raise InputError(f"{found[-1].path.parent} has no config.json of transformers; {how}")
+        raise InputError(f"{saved[-1].path.parent} has no config.json of transformers; {advice}")
     try:
         import transformers
     except ImportError:
-        raise InputError(f"{place.name} is of transformers, which is not installed; pip install transformers, or {how}") from None
+        raise InputError(
+            f"{place.name} is of transformers, which is not installed; pip install transformers, or {advice}"
+        ) from None
     try:
         config = transformers.AutoConfig.from_pretrained(place.parent, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        raise InputError(f"{place} names no model that transformers knows: {message(error).splitlines()[0]}; {how}") from None
+        raise InputError(f"{place} names no model that transformers knows: {message(error).splitlines()[0]}; {advice}") from None
     config._attn_implementation = "eager"  # others may fetch a kernel
     named = (getattr(config, "architectures", None) or ["AutoModelForCausalLM"])[0]
     kind = getattr(transformers, named, None)
@@ -121,20 +123,22 @@ def _from_config(found: list[Checkpoint]) -> nn.Module:
 
 def _load(model: nn.Module, checkpoint: Checkpoint) -> None:
     """Put the weights of a checkpoint into a model; each parameter must be there with its shape, or be tied to one that is."""
-    own = model.state_dict(keep_vars=True)
+    tensors = model.state_dict(keep_vars=True)
     weights = stored = checkpoint.state_dict()
     for prefix in _PREFIXES:  # a wrapper's prefix is taken off, or one that the model has is put before
-        off = {key.removeprefix(prefix): value for key, value in stored.items()}
-        on = {f"{prefix}{key}": value for key, value in stored.items()}
-        weights = max((weights, off, on), key=lambda tried: len(tried.keys() & own.keys()))
+        stripped = {key.removeprefix(prefix): value for key, value in stored.items()}
+        prefixed = {f"{prefix}{key}": value for key, value in stored.items()}
+        weights = max((weights, stripped, prefixed), key=lambda tried: len(tried.keys() & tensors.keys()))
     name = printable(checkpoint.name)
     for key, value in weights.items():
-        if key in own and own[key].shape != value.shape:
-            got, wanted = tuple(value.shape), tuple(own[key].shape)
-            raise InputError(f"{name}: {printable(key)} has shape {got}, the model's has {wanted}: it is of another model")
-    loaded = {own[key].data_ptr() for key in weights if key in own}
-    wanted = dict(model.named_parameters(remove_duplicate=False))  # buffers such as masks are made by the model itself
-    absent = [key for key in own if key in wanted and key not in weights and own[key].data_ptr() not in loaded]
+        if key in tensors and tensors[key].shape != value.shape:
+            got, expected = tuple(value.shape), tuple(tensors[key].shape)
+            raise InputError(f"{name}: {printable(key)} has shape {got}, the model's has {expected}: it is of another model")
+    loaded = {tensors[key].data_ptr() for key in weights if key in tensors}
+    parameters = dict(model.named_parameters(remove_duplicate=False))  # buffers such as masks are made by the model itself
+    absent = [key for key in tensors if key in parameters and key not in weights and tensors[key].data_ptr() not in loaded]
     if absent:
-        raise InputError(f"{name} has no {absent[0]} ({len(absent)} of {len(own)} tensors are missing): it is of another model")
+        raise InputError(
+            f"{name} has no {absent[0]} ({len(absent)} of {len(tensors)} tensors are missing): it is of another model"
+        )
     model.load_state_dict(weights, strict=False)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -56,12 +57,12 @@ def first_above(values: np.ndarray, bar: float) -> int | None:
 def first_layer(run: Run, away: float) -> tuple[int, int] | None:
     """Layer and record where the heads of a layer first are so far from their start, in the mean; None where none is."""
     length, entropy = np.linalg.norm(moves(run), axis=-1), np.asarray(run.series["entropy"], dtype=float)
-    reached = []
+    first_frames = []
     for layer in np.flatnonzero(np.isfinite(entropy[0]).sum(axis=-1) > 1).tolist():
         frame = first_above(np.nanmean(length[:, layer], axis=1), away)
         if frame is not None:
-            reached.append((layer, frame))
-    return min(reached, key=lambda found: found[1], default=None)
+            first_frames.append((layer, frame))
+    return min(first_frames, key=itemgetter(1), default=None)
 
 
 def together(run: Run, layer: int, frame: int) -> Together:
@@ -82,9 +83,9 @@ Kind = Literal["warm-up", "rise", "constant rate", "decay"]
 class RateLimits:
     """When a rate changes."""
 
-    same: float = 1e-5  # of the largest rate: float32 has 6e-8, a schedule over 100,000 steps moves by this in one
+    constant: float = 1e-5  # of the largest rate: float32 has 6e-8, a schedule over 100,000 steps moves by this in one
     jump: float = 0.1  # change between two neighbouring records, beside stretches that do not change, that is a jump
-    most: int = 24  # stretches; a rate with more turns has no schedule to show
+    stretches: int = 24  # stretches; a rate with more turns has no schedule to show
 
 
 RATE_LIMITS = RateLimits()
@@ -109,8 +110,8 @@ class Rate:
     def stage(self) -> Stage:
         facts = {"first": self.first, "last": self.last, "jump": self.jump}
         way = "is" if self.first == self.last else "rises from" if self.last > self.first else "falls from"
-        said = f"The learning rate {way} {self.first:.3g}" + ("" if self.first == self.last else f" to {self.last:.3g}") + "."
-        return Stage(self.name, self.start, self.stop, said, TRACK, facts)
+        sentence = f"The learning rate {way} {self.first:.3g}" + ("" if self.first == self.last else f" to {self.last:.3g}") + "."
+        return Stage(self.name, self.start, self.stop, sentence, TRACK, facts)
 
 
 def rates_of(run: Run) -> tuple[Rate, ...]:
@@ -120,7 +121,7 @@ def rates_of(run: Run) -> tuple[Rate, ...]:
     if good.sum() < 2:
         return ()
     rates = tuple(_stretches(run.time[good], values[good]))
-    return rates if len(rates) <= RATE_LIMITS.most else ()
+    return rates if len(rates) <= RATE_LIMITS.stretches else ()
 
 
 def warm_up_end(rates: tuple[Rate, ...]) -> float | None:
@@ -133,7 +134,7 @@ def warm_up_end(rates: tuple[Rate, ...]) -> float | None:
 def _stretches(time: np.ndarray, rate: np.ndarray) -> Iterator[Rate]:
     size = float(np.max(np.abs(rate))) or 1.0
     change = np.diff(rate) / size
-    way = np.where(np.abs(change) <= RATE_LIMITS.same, 0, np.sign(change)).astype(int)
+    way = np.where(np.abs(change) <= RATE_LIMITS.constant, 0, np.sign(change)).astype(int)
     place = 0
     for sign, group in groupby(way.tolist()):
         count = len(list(group))
@@ -168,7 +169,7 @@ SHARES = {"induction": "induction", "duplicate": "duplicate", "prefix_match": "p
 class HeadCurve:
     """One number of one head over the records, and the least change that counts."""
 
-    what: str
+    measure: str
     layer: int
     head: int
     values: np.ndarray
@@ -186,14 +187,14 @@ class HeadCurve:
 class Move:
     """A fast change of one curve of one head; `floors` is its size in floors."""
 
-    what: str
+    measure: str
     layer: int
     head: int
     transition: Transition
     floors: float
 
     def __str__(self) -> str:
-        return f"{self.what} of {head_name(self.layer, self.head)} {self.transition.amplitude:+.2f}"
+        return f"{self.measure} of {head_name(self.layer, self.head)} {self.transition.amplitude:+.2f}"
 
 
 @dataclass(frozen=True)
@@ -215,28 +216,28 @@ class HeadEvent:
     def sentence(self) -> str:
         count, heads = len(self.moves), len(self.heads)
         backed = f"{count} curve{'' if count == 1 else 's'} of {heads} head{'' if heads == 1 else 's'}"
-        more = "" if count <= 3 else f" and {count - 3} more"
-        return f"{backed}: {', '.join(map(str, self.moves[:3]))}{more}"
+        suffix = "" if count <= 3 else f" and {count - 3} more"
+        return f"{backed}: {', '.join(map(str, self.moves[:3]))}{suffix}"
 
 
 def head_curves(run: Run) -> list[HeadCurve]:
     """All curves of heads that move by more than their floor, those that move most first."""
     arrays = run.series
-    kept = {what: (arrays[name], FLOORS.share) for name, what in SHARES.items() if name in arrays}
+    measures = {measure: (arrays[name], FLOORS.share) for name, measure in SHARES.items() if name in arrays}
     if "lag_mass" in arrays and arrays["lag_mass"].shape[-1] > 1:
-        kept["lag 1"] = arrays["lag_mass"][..., 1], FLOORS.share
+        measures["lag 1"] = arrays["lag_mass"][..., 1], FLOORS.share
     if "entropy" in arrays:
-        kept["entropy"] = arrays["entropy"], FLOORS.entropy
+        measures["entropy"] = arrays["entropy"], FLOORS.entropy
     if "agreement" in arrays:  # the mean cosine with the other heads of the layer, nan for a head that is alone
         agreement = np.asarray(arrays["agreement"], dtype=float)
         alone = np.eye(agreement.shape[-1], dtype=bool) | ~np.isfinite(agreement)
         count = (~alone).sum(axis=-1)
         mean = np.where(alone, 0.0, agreement).sum(axis=-1) / np.where(count > 0, count, np.nan)
-        kept["agreement"] = mean, FLOORS.agreement
+        measures["agreement"] = mean, FLOORS.agreement
     curves = (
-        HeadCurve(what, layer, head, np.asarray(values[:, layer, head], dtype=float), floor)
-        for what, (values, floor) in kept.items()
-        for layer, head in model_of(run).each()
+        HeadCurve(measure, layer, head, np.asarray(values[:, layer, head], dtype=float), floor)
+        for measure, (values, floor) in measures.items()
+        for layer, head in model_of(run).head_places()
     )
     return sorted((curve for curve in curves if curve.reach >= 1), key=lambda curve: -curve.reach)
 
@@ -251,14 +252,14 @@ def head_events(run: Run) -> tuple[HeadEvent, ...]:
         for change in transitions(run.time, curve.values, curves=len(curves)):
             size = abs(change.amplitude) / curve.floor
             if size >= 1:
-                moves.append(Move(curve.what, curve.layer, curve.head, change, size))
+                moves.append(Move(curve.measure, curve.layer, curve.head, change, size))
     # the largest move takes those that come with it: then the next largest of the others, and so on
-    change, left = [], sorted(moves, key=lambda move: -move.floors)
-    while left:
-        top = left[0].transition
-        own = [move for move in left if _meets(top, move.transition)]
-        left = [move for move in left if move not in own]
-        change.append(HeadEvent(top.t, top.low, top.high, top.start, top.stop, tuple(own)))
+    change, remaining = [], sorted(moves, key=lambda move: -move.floors)
+    while remaining:
+        top = remaining[0].transition
+        members = [move for move in remaining if _meets(top, move.transition)]
+        remaining = [move for move in remaining if move not in members]
+        change.append(HeadEvent(top.t, top.low, top.high, top.start, top.stop, tuple(members)))
     return tuple(sorted(change, key=lambda event: event.t))
 
 

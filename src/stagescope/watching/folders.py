@@ -37,44 +37,44 @@ _PLAIN = {"F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "
 
 def arrays(files: Iterable[Path], expected: Iterable[str] = ()) -> Iterator[tuple[str, np.ndarray]]:
     """Names and values of all files, one tensor at a time; at the end all expected names must have come."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for file in files:
         source = _safe_arrays(file) if file.suffix == ".safetensors" else _loaded_arrays(file)
         for raw, name, value in source:
-            _note(seen, raw, file)
+            _note(names, raw, file)
             yield name, value
-    _complete(seen, expected)
+    _complete(names, expected)
 
 
 def torch_tensors(files: Iterable[Path], expected: Iterable[str] = ()) -> Json:
     """Names and torch tensors of all files."""
     _torch()
     tensors: Json = {}
-    seen: set[str] = set()
+    names: set[str] = set()
     for file in files:
         if file.suffix == ".safetensors":
-            with _safe(file, "pt") as opened:
-                raw = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (it is no dict)
+            with _safe(file, "pt") as reader:
+                raw = {name: reader.get_tensor(name) for name in reader.keys()}  # noqa: SIM118 (it is no dict)
         else:
             raw = _loaded(file)
         for name in raw:
-            _note(seen, name, file)
+            _note(names, name, file)
         tensors |= {name: raw[old] for old, name in _names(raw).items()}
-    _complete(seen, expected)
+    _complete(names, expected)
     return tensors
 
 
-def _note(seen: set[str], name: str, file: Path) -> None:
-    if name in seen:
+def _note(names: set[str], name: str, file: Path) -> None:
+    if name in names:
         raise DamagedCheckpoint(f"{file}: the tensor {name!r:.120} is in two files of this checkpoint")
-    seen.add(name)
+    names.add(name)
 
 
-def _complete(seen: set[str], expected: Iterable[str]) -> None:
-    missing = sorted(set(expected) - seen)
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DamagedCheckpoint(f"the index lists the tensor {missing[0]!r:.120}{more}, which no file holds")
+def _complete(names: set[str], expected: Iterable[str]) -> None:
+    absent = sorted(set(expected) - names)
+    if absent:
+        suffix = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        raise DamagedCheckpoint(f"the index lists the tensor {absent[0]!r:.120}{suffix}, which no file holds")
 
 
 def _names(names: Iterable[str]) -> dict[str, str]:
@@ -91,29 +91,29 @@ def _names(names: Iterable[str]) -> dict[str, str]:
 @contextmanager
 def _safe(file: Path, framework: str) -> Iterator[Any]:
     try:
-        with safe_open(file, framework) as opened:
-            yield opened
+        with safe_open(file, framework) as reader:
+            yield reader
     except (SafetensorError, OSError) as error:
         raise DamagedCheckpoint(f"{file} is no whole safetensors file: {printable(str(error))}") from error
 
 
 def _safe_arrays(file: Path) -> Iterator[tuple[str, str, np.ndarray]]:
-    with _safe(file, "np") as opened:
-        names = list(opened.keys())
-        kinds = {name: opened.get_slice(name).get_dtype() for name in names}
+    with _safe(file, "np") as reader:
+        names = list(reader.keys())
+        kinds = {name: reader.get_slice(name).get_dtype() for name in names}
         places = _header(file) if set(kinds.values()) - _PLAIN else {}
         for raw, name in _names(names).items():
-            value = opened.get_tensor(raw) if kinds[raw] in _PLAIN else _widened(file, raw, places)
+            value = reader.get_tensor(raw) if kinds[raw] in _PLAIN else _widened(file, raw, places)
             yield raw, name, value
 
 
 def _header(file: Path) -> Json:
     """Where each tensor is; the library has checked it. Offsets are made to count from the start of the file."""
-    with open(file, "rb") as opened:
-        size = int.from_bytes(opened.read(8), "little")
-        header = json.loads(opened.read(size))
+    with open(file, "rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(size))
     header.pop("__metadata__", None)
-    return {name: {**each, "start": 8 + size + each["data_offsets"][0]} for name, each in header.items()}
+    return {name: {**entry, "start": 8 + size + entry["data_offsets"][0]} for name, entry in header.items()}
 
 
 def _widened(file: Path, name: str, places: Mapping[str, Any]) -> np.ndarray:
@@ -156,8 +156,8 @@ def _loaded_arrays(file: Path) -> Iterator[tuple[str, str, np.ndarray]]:
 def _loaded(file: Path) -> Json:
     """The tensors of a pickle by name, as the module that was saved calls them."""
     torch = _torch()
-    with open(file, "rb") as opened:
-        archive = opened.read(2) == b"PK"
+    with open(file, "rb") as stream:
+        archive = stream.read(2) == b"PK"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -260,10 +260,10 @@ def listed(folder: str | Path) -> list[Checkpoint]:
             _inside(path, root, folder=True)
         named.setdefault(path.name if path.is_dir() else f"{_stem(path.name)}.*", path)  # 5.safetensors stands for 5.pt
     if not named:
-        known = "checkpoint-500, step1000, global_step1000, epoch=3-step=1500.ckpt, iter_0001000, ckpt_200.pt"
+        examples = "checkpoint-500, step1000, global_step1000, epoch=3-step=1500.ckpt, iter_0001000, ckpt_200.pt"
         if any((root / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")):
-            raise InputError(f"{root} is one checkpoint; give the folder that holds several, named such as {known}")
-        raise InputError(f"{root} holds no checkpoints; expected folders or files with names such as {known}")
+            raise InputError(f"{root} is one checkpoint; give the folder that holds several, named such as {examples}")
+        raise InputError(f"{root} holds no checkpoints; expected folders or files with names such as {examples}")
     checkpoint_list = []
     for path in named.values():
         # what a trainer's state says; the number of the name where there is none, or none that can be read
@@ -271,7 +271,7 @@ def listed(folder: str | Path) -> list[Checkpoint]:
         with suppress(DamagedCheckpoint):
             step = trainer_step(path)
         checkpoint_list.append(Checkpoint(step if step is not None else number(path.name) or 0, path, path.name))
-    return sorted(checkpoint_list, key=lambda each: (each.step, number(each.name) or 0, each.name))
+    return sorted(checkpoint_list, key=lambda checkpoint: (checkpoint.step, number(checkpoint.name) or 0, checkpoint.name))
 
 
 def number(name: str) -> int | None:
@@ -313,13 +313,13 @@ def training_log(checkpoint: Checkpoint) -> Callable[[int], dict[str, float]]:
         rows = (_trainer_state(checkpoint.path) or {}).get("log_history", [])
     good = [row for row in rows if isinstance(row, dict) and isinstance(row.get("step"), int)]
 
-    def at(step: int) -> dict[str, float]:
-        known: dict[str, float] = {}
+    def logged(step: int) -> dict[str, float]:
+        values: dict[str, float] = {}
         for row in sorted((row for row in good if row["step"] <= step), key=lambda row: row["step"]):
-            known |= {names[key]: float(value) for key, value in row.items() if key in names and isinstance(value, int | float)}
-        return known
+            values |= {names[key]: float(value) for key, value in row.items() if key in names and isinstance(value, int | float)}
+        return values
 
-    return at
+    return logged
 
 
 def _is_candidate(path: Path) -> bool:
@@ -342,7 +342,7 @@ def _kind(path: Path) -> int:
 
 
 def _stem(name: str) -> str:
-    return next((name.removesuffix(each) for each in SUFFIXES if name.endswith(each)), name)
+    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
 def _inside(path: Path, root: Path, folder: bool = False) -> Path:
@@ -374,11 +374,11 @@ def _weights(path: Path, root: Path) -> tuple[list[str], set[str]]:
             places = _index(_inside(path / f"{main}.index.json", root))
             return sorted(set(places.values())), set(places)
         if weight_files := [name for name in names if name.endswith(suffix)]:
-            return _chosen(path, weight_files), set()
+            return _weight_files(path, weight_files), set()
     raise DamagedCheckpoint(f"{path} holds no weights; expected model.safetensors, its shards, or pytorch_model.bin")
 
 
-def _chosen(path: Path, names: list[str]) -> list[str]:
+def _weight_files(path: Path, names: list[str]) -> list[str]:
     """All shards of a checkpoint without an index, or its only file."""
     shards = [match for name in names if (match := _SHARD.match(name))]
     if len(names) == 1 and not shards:
@@ -386,16 +386,16 @@ def _chosen(path: Path, names: list[str]) -> list[str]:
     total = {int(match[3]) for match in shards}
     if len(shards) != len(names) or len(total) != 1 or len({match[1] for match in shards}) != 1:
         raise InputError(f"{path} holds several files that could be the weights: {', '.join(names)}; leave one of them there")
-    missing = set(range(1, total.pop() + 1)) - {int(match[2]) for match in shards}
-    if missing:
-        raise DamagedCheckpoint(f"{path}: shard {min(missing)} of {int(shards[0][3])} is missing")
+    absent = set(range(1, total.pop() + 1)) - {int(match[2]) for match in shards}
+    if absent:
+        raise DamagedCheckpoint(f"{path}: shard {min(absent)} of {int(shards[0][3])} is missing")
     return names
 
 
 def _index(path: Path) -> dict[str, str]:
     """Which file holds which tensor. A file of another folder is refused."""
     places = _json(path).get("weight_map")
-    if not isinstance(places, dict) or not places or not all(isinstance(each, str) for each in places.values()):
+    if not isinstance(places, dict) or not places or not all(isinstance(place, str) for place in places.values()):
         raise DamagedCheckpoint(f"{path} has no weight_map; the file is cut or comes from elsewhere")
     for place in set(places.values()):
         if Path(place).name != place or not is_weights(place):

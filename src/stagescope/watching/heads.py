@@ -11,6 +11,7 @@ of them 1/(q + 1), or 1/length where the model is not causal.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +50,14 @@ class Thresholds:
     content: how far a row of a positional head may be from the mean row at the same place of other sequences, in total
         variation: at least two thirds of its attention lie where position alone puts them.
     narrow: nats by which a positional head's entropy is below that of even attention: as if it left out half of its keys.
-    kept: of the strength that gives a name, what keeps it: a head at the threshold does not flicker.
+    keep: of the strength that gives a name, what keeps it: a head at the threshold does not flicker.
     records: how long a name must last, and how many records a running median takes, as for the gate: two odd ones change nothing.
     """
 
     share: float = 0.4
     content: float = 1 / 3
     narrow: float = float(np.log(2))
-    kept: float = 0.75
+    keep: float = 0.75
     records: int = LIMITS.records
 
 
@@ -102,9 +103,9 @@ def scores(run: Run, thresholds: Thresholds = THRESHOLDS) -> dict[str, Score]:
     if "lag_mass" in arrays and arrays["lag_mass"].shape[-1] > 1:
         # it must be more than the attention to any other lag
         mass = _numbers(arrays["lag_mass"])
-        before, other = mass[..., 1], np.max(np.delete(mass, 1, axis=-1), axis=-1)
+        before, largest_other = mass[..., 1], np.max(np.delete(mass, 1, axis=-1), axis=-1)
         share = _share(before, chance.mean(1), thresholds)
-        by_name["previous token"] = replace(share, strength=np.minimum(share.strength, before / np.maximum(other, 1e-9)))
+        by_name["previous token"] = replace(share, strength=np.minimum(share.strength, before / np.maximum(largest_other, 1e-9)))
     if "sink" in arrays:
         by_name["sink"] = _share(arrays["sink"], chance.mean(SEEN_FROM), thresholds)
     if "content" in arrays and "entropy" in arrays:
@@ -139,9 +140,9 @@ def _share(values: np.ndarray, chance: np.ndarray | float, thresholds: Threshold
 
 def prefix_keys(tokens: np.ndarray) -> np.ndarray:
     """Which keys stand right after an earlier occurrence of the query's token (sequence, query, key)."""
-    same = (tokens[:, :, None] == np.roll(tokens, 1, axis=1)[:, None, :]) & np.tri(tokens.shape[1], dtype=bool)
-    same[:, :, 0] = False
-    return same
+    matches = (tokens[:, :, None] == np.roll(tokens, 1, axis=1)[:, None, :]) & np.tri(tokens.shape[1], dtype=bool)
+    matches[:, :, 0] = False
+    return matches
 
 
 def prefix_match(weights: np.ndarray, tokens: np.ndarray) -> float:
@@ -149,8 +150,8 @@ def prefix_match(weights: np.ndarray, tokens: np.ndarray) -> float:
 
     The number that is recorded of every head of a watched model. `even_patterns` gives what chance gives.
     """
-    same = prefix_keys(tokens)
-    return float(np.sum(weights * same) / max(int(same.any(axis=-1).sum()), 1))
+    matches = prefix_keys(tokens)
+    return float(np.sum(weights * matches) / max(int(matches.any(axis=-1).sum()), 1))
 
 
 def even_patterns(count: int, length: int) -> np.ndarray:
@@ -287,39 +288,39 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
     if not model.causal:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
     notes["gate"] = gate_of(run).sentence
-    made, least = [], thresholds.records
-    for layer, head in model.each():
-        own = {name: _Curve.of(run.time, score, layer, head, thresholds) for name, score in by_name.items()}
-        spells = tuple(_spells(run.time, own, thresholds))
+    named_heads, least = [], thresholds.records
+    for layer, head in model.head_places():
+        curves = {name: _Curve.of(run.time, score, layer, head, thresholds) for name, score in by_name.items()}
+        spells = tuple(_spells(run.time, curves, thresholds))
         last = spells[-1].name if spells and spells[-1].stop is None else NONE
         module = model.layers[layer] if layer < len(model.layers) else ""
-        at_end = {name: (_median(one.value[-least:]), _median(one.chance[-least:])) for name, one in own.items()}
-        made.append(Head(layer, head, module, last, at_end, spells))
-    return Heads(run.status, run.clock, tuple(made), notes)
+        at_end = {name: (_median(one.value[-least:]), _median(one.chance[-least:])) for name, one in curves.items()}
+        named_heads.append(Head(layer, head, module, last, at_end, spells))
+    return Heads(run.status, run.clock, tuple(named_heads), notes)
 
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """One score of one head over the records: `smooth` is the running median of its strength, `on` where it has the name."""
+    """One score of one head over the records: `smooth` is the running median of its strength, `named` where it has the name."""
 
     value: np.ndarray
     chance: np.ndarray
     smooth: np.ndarray
     noise: np.ndarray
-    on: np.ndarray
+    named: np.ndarray
 
     @classmethod
     def of(cls, time: np.ndarray, score: Score, layer: int, head: int, rules: Thresholds) -> "_Curve":
-        value, chance, strength = (each[:, layer, head] for each in (score.value, score.chance, score.strength))
+        value, chance, strength = (values[:, layer, head] for values in (score.value, score.chance, score.strength))
         plain = np.where(np.isfinite(strength), strength, 0.0)
         smooth = plain
         if len(plain) >= rules.records:  # a running median
             padded = np.pad(plain, rules.records // 2, mode="edge")
             smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, rules.records), axis=1)
-        on = np.zeros(len(smooth), bool)  # from where the strength reaches 1 until it falls below `kept`
+        named = np.zeros(len(smooth), bool)  # from where the strength reaches 1 until it falls below `keep`
         for i, size in enumerate(smooth.tolist()):
-            on[i] = size >= 1 or (size >= rules.kept and i > 0 and on[i - 1])
-        return cls(value, chance, smooth, TWO_SIDED * flutter(time, plain), on)
+            named[i] = size >= 1 or (size >= rules.keep and i > 0 and named[i - 1])
+        return cls(value, chance, smooth, TWO_SIDED * flutter(time, plain), named)
 
 
 def _median(values: np.ndarray) -> float:
@@ -327,16 +328,16 @@ def _median(values: np.ndarray) -> float:
     return float(np.median(good)) if len(good) else float("nan")
 
 
-def _spells(time: np.ndarray, own: Mapping[str, _Curve], rules: Thresholds) -> Iterator[Spell]:
+def _spells(time: np.ndarray, curves: Mapping[str, _Curve], rules: Thresholds) -> Iterator[Spell]:
     names = np.full(len(time), NONE, dtype=object)
-    for name in reversed(list(own)):  # earlier ones overwrite later ones
-        names[own[name].on] = name
+    for name in reversed(list(curves)):  # earlier ones overwrite later ones
+        names[curves[name].named] = name
     stretches = _stretches(list(names), rules.records)
-    begins = [_began(time, own[name], first, after) if first and name != NONE else None for name, first, after in stretches]
+    begins = [_began(time, curves[name], first, after) if first and name != NONE else None for name, first, after in stretches]
     for i, (name, first, after) in enumerate(stretches):
         if name == NONE:
             continue
-        value, chance = (_median(each[first:after]) for each in (own[name].value, own[name].chance))
+        value, chance = (_median(values[first:after]) for values in (curves[name].value, curves[name].chance))
         step, low, high = begins[i] or (None, None, None)
         following = begins[i + 1] if i + 1 < len(stretches) else None
         stop = following[0] if following else None if after == len(time) else float(time[after])
@@ -349,20 +350,20 @@ def _stretches(names: list[str], least: int) -> list[tuple[str, int, int]]:
     while len(stretches) > 1 and min(count for _, count in stretches) < least:
         i = min(range(len(stretches)), key=lambda k: stretches[k][1])
         stretches[i][0] = stretches[i - 1][0] if i else stretches[1][0]
-        stretches = [[name, sum(count for _, count in group)] for name, group in groupby(stretches, key=lambda each: each[0])]
+        stretches = [[name, sum(count for _, count in group)] for name, group in groupby(stretches, key=itemgetter(0))]
     ends = np.cumsum([0, *(count for _, count in stretches)])
     return [(name, int(ends[i]), int(ends[i + 1])) for i, (name, _) in enumerate(stretches)] if len(names) >= least else []
 
 
 def _began(time: np.ndarray, curve: _Curve, first: int, after: int) -> tuple[float, float, float]:
     """When a stretch began: where the strength passed 1, with the records around it that its noise leaves open."""
-    before, here = curve.smooth[first - 1], curve.smooth[first]
-    crossed = before < 1 <= here
-    share = (1 - before) / (here - before) if crossed else 1.0  # otherwise another name ended here
-    when = float(time[first - 1] + share * (time[first] - time[first - 1]))
+    before, after_crossing = curve.smooth[first - 1], curve.smooth[first]
+    crossed = before < 1 <= after_crossing
+    share = (1 - before) / (after_crossing - before) if crossed else 1.0  # otherwise another name ended here
+    begin = float(time[first - 1] + share * (time[first] - time[first - 1]))
     low, high = first - 1, first
     while crossed and low > 0 and curve.smooth[low] + curve.noise[low] >= 1:
         low -= 1
     while crossed and high < after - 1 and curve.smooth[high] - curve.noise[high] < 1:
         high += 1
-    return when, float(time[low]), float(time[high])
+    return begin, float(time[low]), float(time[high])

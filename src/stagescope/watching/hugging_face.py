@@ -38,9 +38,9 @@ class TrainerWatch(Callback, TrainerCallback):
         if not state.is_world_process_zero:
             return
         coder = kwargs.get("processing_class")
-        known = {"tokenizer": coder} if hasattr(coder, "decode") else {}
+        options = {"tokenizer": coder} if hasattr(coder, "decode") else {}
         steps = state.max_steps if state.max_steps > 0 else None
-        self._begin(kwargs["model"], state.global_step, steps, kwargs.get("optimizer"), known)
+        self._begin(kwargs["model"], state.global_step, steps, kwargs.get("optimizer"), options)
 
     def on_pre_optimizer_step(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         self._before_update(state.global_step)

@@ -87,13 +87,13 @@ class LightningWatch(Callback, *_bases()):
         self._close()
 
 
-def _inside(module: Any, given: str | Callable[[Any], nn.Module] | None) -> nn.Module:
-    if given is None:
+def _inside(module: Any, model: str | Callable[[Any], nn.Module] | None) -> nn.Module:
+    if model is None:
         return module
     try:
-        inner = attrgetter(given)(module) if isinstance(given, str) else given(module)
+        inner = attrgetter(model)(module) if isinstance(model, str) else model(module)
     except Exception as error:
-        raise InputError(f"model={given!r} finds nothing in {type(module).__name__}: {message(error)}") from None
+        raise InputError(f"model={model!r} finds nothing in {type(module).__name__}: {message(error)}") from None
     if not isinstance(inner, nn.Module):
-        raise InputError(f"model={given!r} of {type(module).__name__} is of type {type(inner).__name__}, not a PyTorch module")
+        raise InputError(f"model={model!r} of {type(module).__name__} is of type {type(inner).__name__}, not a PyTorch module")
     return inner

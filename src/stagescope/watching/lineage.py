@@ -61,19 +61,19 @@ def affordable_entries(checkpoints: int, tensors: int) -> int:
 
 def print_of(name: str, value: np.ndarray, entries: int = ENTRIES) -> Print:
     """The fingerprint of one tensor."""
-    whole = np.ascontiguousarray(value)
-    digest = hashlib.blake2b(whole.reshape(-1).view(np.uint8).data, digest_size=16).digest()
-    if whole.dtype.kind != "f" or not whole.size:
+    contiguous = np.ascontiguousarray(value)
+    digest = hashlib.blake2b(contiguous.reshape(-1).view(np.uint8).data, digest_size=16).digest()
+    if contiguous.dtype.kind != "f" or not contiguous.size:
         return Print(value.shape, digest, 0, 0, np.zeros(0, np.float32))
-    finite = np.isfinite(whole)
-    lost = 0 if finite.all() else int(np.isnan(whole).sum())
-    flat = whole.reshape(-1)
+    finite = np.isfinite(contiguous)
+    lost = 0 if finite.all() else int(np.isnan(contiguous).sum())
+    flat = contiguous.reshape(-1)
     sample = flat
     if flat.size > entries:  # the same entries in every checkpoint
         rng = np.random.default_rng(zlib.crc32(f"{name} {flat.size}".encode("utf-8", "surrogatepass")))
         sample = flat[np.unique(rng.integers(flat.size, size=entries))]
-    kind = np.float64 if whole.dtype == np.float64 else np.float32
-    return Print(value.shape, digest, lost, int(whole.size - finite.sum()) - lost, sample.astype(kind))
+    kind = np.float64 if contiguous.dtype == np.float64 else np.float32
+    return Print(value.shape, digest, lost, int(contiguous.size - finite.sum()) - lost, sample.astype(kind))
 
 
 SMALL = 16
@@ -100,7 +100,9 @@ class Series:
         """Tensors that all checkpoints have, of the same form."""
         first = self.prints[0] if self.prints else {}
         return tuple(
-            key for key, each in first.items() if all(key in other and other[key].form == each.form for other in self.prints)
+            key
+            for key, fingerprint in first.items()
+            if all(key in prints and prints[key].form == fingerprint.form for prints in self.prints)
         )
 
     @cached_property
@@ -115,21 +117,23 @@ class Series:
         return tuple(keys) or self.moving
 
     def digests(self, key: str) -> list[bytes]:
-        return [each[key].digest for each in self.prints]
+        return [prints[key].digest for prints in self.prints]
 
     def sample(self, key: str) -> np.ndarray:
         """One row for each checkpoint."""
-        return np.stack([each[key].sample for each in self.prints])
+        return np.stack([prints[key].sample for prints in self.prints])
 
     def samples(self, least: int = 1, dimensions: int = 1) -> dict[str, np.ndarray]:
         """Samples of the moving tensors of floats, with at least so many entries and dimensions."""
         kinds = {key: self.prints[0][key] for key in self.moving}
-        chosen = [key for key, each in kinds.items() if each.sample.size >= least and len(each.shape) >= dimensions]
-        return {key: self.sample(key) for key in chosen}
+        keys = [
+            key for key, fingerprint in kinds.items() if fingerprint.sample.size >= least and len(fingerprint.shape) >= dimensions
+        ]
+        return {key: self.sample(key) for key in keys}
 
     def narrow(self, key: str) -> bool:
         """Whether a tensor is kept in 16 bits."""
-        return all(each[key].narrow for each in self.prints)
+        return all(prints[key].narrow for prints in self.prints)
 
 
 @dataclass(frozen=True)
@@ -194,17 +198,17 @@ def kinship(samples: Sequence[np.ndarray]) -> Kinship:
     in a checkpoint, such as one that starts from zero, says nothing about it.
     """
     count = len(samples[0]) if samples else 0
-    total, same, entries = (np.zeros((count, count)) for _ in range(3))
+    total, expected, entries = (np.zeros((count, count)) for _ in range(3))
     for sample in samples:
         centred = np.asarray(sample, float) - np.mean(sample, axis=1, keepdims=True, dtype=float)
         size = np.sqrt(np.einsum("ij,ij->i", centred, centred))
-        known = np.outer(size > 0, size > 0)
-        product = np.where(known, np.outer(size, size), 1.0)
-        weight = sample.shape[1] * known
+        varying = np.outer(size > 0, size > 0)
+        product = np.where(varying, np.outer(size, size), 1.0)
+        weight = sample.shape[1] * varying
         total += weight * (centred @ centred.T) / product
-        same += weight * np.minimum.outer(size, size) ** 2 / product
+        expected += weight * np.minimum.outer(size, size) ** 2 / product
         entries += weight
-    return Kinship(total / np.maximum(entries, 1), same / np.maximum(entries, 1), entries)
+    return Kinship(total / np.maximum(entries, 1), expected / np.maximum(entries, 1), entries)
 
 
 def families(kin: Kinship) -> list[list[int]]:
@@ -215,8 +219,10 @@ def families(kin: Kinship) -> list[list[int]]:
     groups = _connected(kin.related)
     home = {n: family for family, members in enumerate(groups) for n in members}
     parted = {(home[n], home[n + 1]) for n in range(len(home) - 1) if kin.judged[n, n + 1] and not kin.related[n, n + 1]}
-    apart = np.array([[(a, b) in parted or (b, a) in parted for b in range(len(groups))] for a in range(len(groups))], dtype=bool)
-    merged = [sorted(n for each in group for n in groups[each]) for group in _connected(~apart)]
+    separate = np.array(
+        [[(a, b) in parted or (b, a) in parted for b in range(len(groups))] for a in range(len(groups))], dtype=bool
+    )
+    merged = [sorted(n for part in group for n in groups[part]) for group in _connected(~separate)]
     return sorted(merged, key=lambda family: (-len(family), family))
 
 
@@ -239,16 +245,16 @@ def distances(sample: np.ndarray) -> np.ndarray:
 
 
 def _large_distances(samples: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    return map(distances, [each for each in samples if each.shape[1] >= FEW] or samples)
+    return map(distances, [sample for sample in samples if sample.shape[1] >= FEW] or samples)
 
 
 def mean_distances(samples: Sequence[np.ndarray]) -> np.ndarray:
     """Distances over several tensors, each in units of its median move from a checkpoint to the next."""
     distances_of_tensors = []
-    for each in _large_distances(samples):
-        moves = np.diagonal(each, 1)
+    for distance in _large_distances(samples):
+        moves = np.diagonal(distance, 1)
         if (moves > 0).any():
-            distances_of_tensors.append(each / np.median(moves[moves > 0]))
+            distances_of_tensors.append(distance / np.median(moves[moves > 0]))
     return np.mean(distances_of_tensors, axis=0) if distances_of_tensors else np.zeros((len(samples[0]), len(samples[0])))
 
 
@@ -261,9 +267,9 @@ def detours(distance: np.ndarray) -> np.ndarray:
 
 def median_detours(samples: Sequence[np.ndarray]) -> np.ndarray:
     """The detour of each inner checkpoint: the median over tensors."""
-    by_tensor = np.array([detours(each) for each in _large_distances(samples)])
-    known = np.isfinite(by_tensor)
-    return np.array([np.median(column[keep]) if keep.any() else 1.0 for column, keep in zip(by_tensor.T, known.T, strict=True)])
+    by_tensor = np.array([detours(distance) for distance in _large_distances(samples)])
+    finite = np.isfinite(by_tensor)
+    return np.array([np.median(column[keep]) if keep.any() else 1.0 for column, keep in zip(by_tensor.T, finite.T, strict=True)])
 
 
 def fit(distance: np.ndarray, place: int, without: Sequence[int] = ()) -> float:
@@ -320,11 +326,11 @@ def misplaced(distance: np.ndarray) -> list[Misplaced]:
     count = len(distance)
     order, gains = list(range(count)), {}
     for _ in range(count if count > 3 else 0):
-        best = max(_gains(distance, order), key=lambda found: found[1] * (0.9 if found[0].at_end(count) else 1.0), default=None)
+        best = max(_gains(distance, order), key=lambda gain: gain[1] * (0.9 if gain[0].at_end(count) else 1.0), default=None)
         if best is None:
             break
         move, _, share = best
-        gains |= {each: max(share, gains.get(each, 0.0)) for each in move.who(order)}
+        gains |= {checkpoint: max(share, gains.get(checkpoint, 0.0)) for checkpoint in move.who(order)}
         order = move.applied(order)
     if (
         not gains
@@ -334,15 +340,19 @@ def misplaced(distance: np.ndarray) -> list[Misplaced]:
         return []
     neighbours = zip([None, *order], order, [*order[1:], None], strict=False)
     return sorted(
-        (Misplaced(each, before, after, gains[each]) for before, each, after in neighbours if each in gains),
-        key=lambda found: found.place,
+        (
+            Misplaced(checkpoint, before, after, gains[checkpoint])
+            for before, checkpoint, after in neighbours
+            if checkpoint in gains
+        ),
+        key=lambda misfit: misfit.place,
     )
 
 
 def _disorder(distance: np.ndarray) -> float:
     """The median distance of neighbours over that of checkpoints that are none: 1 for noise around a point."""
-    others = float(np.median(distance[np.triu_indices(len(distance), 2)]))
-    return float(np.median(np.diagonal(distance, 1))) / others if others > 0 else 1.0
+    far = float(np.median(distance[np.triu_indices(len(distance), 2)]))
+    return float(np.median(np.diagonal(distance, 1))) / far if far > 0 else 1.0
 
 
 def _gains(distance: np.ndarray, order: list[int]) -> Iterator[tuple[Move, float, float]]:

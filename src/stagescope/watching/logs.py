@@ -36,7 +36,7 @@ PREFIX = "events.out.tfevents."
 """How the name of an event file begins."""
 LARGEST = 2**24
 """Bytes of a record that is read. A scalar takes about 50; larger ones hold pictures, sounds or graphs."""
-MOST = 1000
+MOST_TAGS = 1000
 """Tags that are read; each becomes an array of the run, with a folder of its own on disk."""
 CHECKED = 2**16
 """Points after which the memory that they take is looked at again."""
@@ -55,19 +55,19 @@ _WIDE = ("<d", "<i", "<q")
 """How those are read whose numbers do not fit into a float of 4 bytes."""
 
 
-_WANTED = ("tensorboard", "reading or writing event files of TensorBoard")
+_EXTRA = ("tensorboard", "reading or writing event files of TensorBoard")
 """The extra, and the work that needs it."""
 
 
 def event_type() -> Any:
     """The type of what a record holds."""
-    needed("tensorboard", *_WANTED)
+    needed("tensorboard", *_EXTRA)
     return import_module("tensorboard.compat.proto.event_pb2").Event
 
 
 def masked_sum() -> Callable[[bytes], int]:
     """The checksum of the format: CRC32C, turned by 15 bits, and a constant added."""
-    value = needed("google_crc32c", *_WANTED).value
+    value = needed("google_crc32c", *_EXTRA).value
 
     def masked(data: bytes) -> int:
         checksum = value(data)
@@ -87,7 +87,7 @@ class Points:
 class Log:
     """All scalars of some event files: points by tag, and how much could not be read, by file and reason."""
 
-    wanted: Callable[[str], bool] = lambda _: True
+    accepts: Callable[[str], bool] = lambda _: True
     points: dict[str, Points] = field(default_factory=lambda: defaultdict(Points))
     total: int = 0
     lost: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -108,10 +108,10 @@ class Log:
         for value in event.summary.value:
             number = scalar(value)
             fresh = value.tag not in self.points
-            if number is None or (fresh and not self.wanted(value.tag)):
+            if number is None or (fresh and not self.accepts(value.tag)):
                 continue
-            if fresh and len(self.points) == MOST:
-                raise InputError(f"this log has more than {MOST:,} tags of scalars; {FEWER}")
+            if fresh and len(self.points) == MOST_TAGS:
+                raise InputError(f"this log has more than {MOST_TAGS:,} tags of scalars; {FEWER}")
             points = self.points[value.tag]
             points.steps.append(event.step)
             points.walls.append(event.wall_time)
@@ -187,15 +187,15 @@ def find_loss(records: Mapping[str, int]) -> tuple[str | None, str]:
     if not ranked:
         return None, "no tag is called loss, so the run has no stages; choose one with --loss TAG (in Python loss=...)"
     best = min(ranked, key=lambda tag: (records[tag] < LIMITS.fewest, ranked[tag], -records[tag]))
-    said = f"the loss is {best[:80]!r}, {records[best]:,} records"
-    others = [repr(tag[:80]) for tag in ranked if tag != best]
-    if others:
-        said += f"; not taken: {first_names(others, 4)}"
+    sentence = f"the loss is {best[:80]!r}, {records[best]:,} records"
+    unused = [repr(tag[:80]) for tag in ranked if tag != best]
+    if unused:
+        sentence += f"; not taken: {first_names(unused, 4)}"
     if records[best] < LIMITS.fewest:
-        said += f"; a transition needs {LIMITS.fewest} records"
+        sentence += f"; a transition needs {LIMITS.fewest} records"
     elif ranked[best] == 2:
-        said += "; it is that of training batches, whose noise can hide transitions: log a loss on held-out data more often"
-    return best, said
+        sentence += "; it is that of training batches, whose noise can hide transitions: log a loss on held-out data more often"
+    return best, sentence
 
 
 def _rank(tag: str) -> int | None:
@@ -232,10 +232,10 @@ def scalars(run: Run) -> dict[str, np.ndarray]:
 
 def notes(run: Run) -> list[str]:
     """What a reader of the scalars should know: where the steps come from, and which arrays are not among them."""
-    kept = {*(name for name, _ in _scalar_arrays(run)), "step"}
-    others = [_clean(name) for name in (*run.series, *run.params) if name not in kept]
+    scalar_names = {*(name for name, _ in _scalar_arrays(run)), "step"}
+    unwritten = [_clean(name) for name in (*run.series, *run.params) if name not in scalar_names]
     flow = [] if "step" in run.series else ["a flow has no steps: the step is the number of the frame, the time is the scalar t"]
-    return [*flow, *([f"no scalars, so not written: {', '.join(others)}"] if others else [])]
+    return [*flow, *([f"no scalars, so not written: {', '.join(unwritten)}"] if unwritten else [])]
 
 
 def steps(run: Run) -> np.ndarray:
@@ -326,30 +326,30 @@ def from_tensorboard(folder: str | Path, run: str | None = None, loss: str | Non
         log.read(folder / place, name)
     curves, notes = _curves(log)
     if not curves:
-        why = f" whose tags match {tags!r}" if tags != "*" else ""
-        raise InputError("; ".join((f"{folder / place} holds no scalars{why}; nothing can be read from it", *notes)))
+        condition = f" whose tags match {tags!r}" if tags != "*" else ""
+        raise InputError("; ".join((f"{folder / place} holds no scalars{condition}; nothing can be read from it", *notes)))
     if loss is not None and loss not in curves:
         raise unknown("tag", loss, _nearest(loss, curves))
-    chosen, why = (loss, "") if loss is not None else find_loss({tag: len(each[0]) for tag, each in curves.items()})
-    names, arrays = _arrays(curves, chosen)
-    made = from_arrays(**arrays)
+    loss_tag, sentence = (loss, "") if loss is not None else find_loss({tag: len(curve[0]) for tag, curve in curves.items()})
+    names, arrays = _arrays(curves, loss_tag)
+    read_run = from_arrays(**arrays)
     source = {
         "kind": "tensorboard",
         "run": place,
         "files": len(files_of_runs[place]),
-        "loss": chosen and _kept(chosen),
-        "tags": {_kept(tag): name for tag, name in names.items()},
-        "sha256": made.spec["source"]["sha256"],
-        "notes": [*([why] if why else []), *notes],
+        "loss": loss_tag and _stored_tag(loss_tag),
+        "tags": {_stored_tag(tag): name for tag, name in names.items()},
+        "sha256": read_run.spec["source"]["sha256"],
+        "notes": [*([sentence] if sentence else []), *notes],
     }
-    return replace(made, spec={**made.spec, "source": source})
+    return replace(read_run, spec={**read_run.spec, "source": source})
 
 
 def event_files(folder: Path) -> dict[str, list[str]]:
     """Names of the event files by the folder that they are in, from `folder` on. Links are not followed."""
     if not folder.is_dir():
-        what = "is a file" if folder.exists() else "does not exist"
-        raise InputError(f"{folder} {what}; give the folder that holds the event files ({PREFIX}*)")
+        problem = "is a file" if folder.exists() else "does not exist"
+        raise InputError(f"{folder} {problem}; give the folder that holds the event files ({PREFIX}*)")
     files_of_runs: dict[str, list[str]] = {}
     with store_errors(folder):
         for entry in entries(folder):
@@ -358,16 +358,16 @@ def event_files(folder: Path) -> dict[str, list[str]]:
     return {place: sorted(names) for place, names in sorted(files_of_runs.items())}
 
 
-def _chosen_run(folder: Path, found: Mapping[str, list[str]], run: str | None) -> str:
+def _chosen_run(folder: Path, files_of_runs: Mapping[str, list[str]], run: str | None) -> str:
     """The run that is meant: the one that is named, or the only one that has scalars."""
     if run is not None:
-        if run not in found:
-            raise unknown("run", run, _nearest(run, found))
+        if run not in files_of_runs:
+            raise unknown("run", run, _nearest(run, files_of_runs))
         return run
-    if len(found) == 1:
-        return next(iter(found))
+    if len(files_of_runs) == 1:
+        return next(iter(files_of_runs))
     full = []
-    for place, names in found.items():
+    for place, names in files_of_runs.items():
         log = Log()
         for name in names:
             if not log.total:
@@ -377,7 +377,7 @@ def _chosen_run(folder: Path, found: Mapping[str, list[str]], run: str | None) -
     if len(full) > 1:
         names = ", ".join(_brief(full))
         raise InputError(f"{folder} holds {len(full)} runs ({names}); choose one with --run NAME (in Python run=...)")
-    return full[0] if full else next(iter(found))
+    return full[0] if full else next(iter(files_of_runs))
 
 
 def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
@@ -385,18 +385,18 @@ def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
     curves, repeated, negative, older = {}, 0, 0, 0
     for tag, points in log.points.items():
         # by step, of the points at one step the last by wall time
-        written, walls = np.frombuffer(points.steps, np.int64), np.frombuffer(points.walls)
-        order = np.lexsort((walls, written))
-        order = order[np.append(np.diff(written[order]) != 0, True)]
-        steps, values = written[order], np.frombuffer(points.values).astype(np.float64 if points.wide else np.float32)[order]
-        last = written[np.lexsort((walls,))[-1]]
+        point_steps, walls = np.frombuffer(points.steps, np.int64), np.frombuffer(points.walls)
+        order = np.lexsort((walls, point_steps))
+        order = order[np.append(np.diff(point_steps[order]) != 0, True)]
+        steps, values = point_steps[order], np.frombuffer(points.values).astype(np.float64 if points.wide else np.float32)[order]
+        last = point_steps[np.lexsort((walls,))[-1]]
         good = steps >= 0
         negative += int((~good).sum())
         repeated += len(points.steps) - len(steps)
         older += int((steps > last).sum()) if len(points.steps) > len(steps) else 0
         if good.any():
             curves[tag] = steps[good], values[good]
-    lost = [f"{name[:80]}: left out {what}: {number:,}" for (name, what), number in log.lost.items()]
+    lost = [f"{name[:80]}: left out {reason}: {number:,}" for (name, reason), number in log.lost.items()]
     notes = _brief(lost, " notes of this kind")
     if negative:
         notes.append(f"left out {negative:,} of {log.total:,} points, whose step is negative")
@@ -428,20 +428,20 @@ def _name(tag: str) -> str:
     return name if name and not name[0].isdigit() and name not in TAKEN else f"tag_{name}".rstrip("_")
 
 
-def _kept(tag: str) -> str:
+def _stored_tag(tag: str) -> str:
     """A tag as the run keeps it: a very long one shortened, with a digest of all of it."""
     return tag if len(tag) <= 3 * LONGEST else f"{tag[: 3 * LONGEST]}... {hashlib.sha256(tag.encode()).hexdigest()[:12]}"
 
 
-def _brief(names: Iterable[str], what: str = "", most: int = 12) -> list[str]:
+def _brief(names: Iterable[str], kind: str = "") -> list[str]:
     """The first of some names, each in one line, and how many more there are."""
-    first = [_kept(name).replace("\n", "\\n") for name in names]
-    return first[:most] + ([f"and {len(first) - most:,} more{what}"] if len(first) > most else [])
+    first = [_stored_tag(name).replace("\n", "\\n") for name in names]
+    return first[:12] + ([f"and {len(first) - 12:,} more{kind}"] if len(first) > 12 else [])
 
 
-def _nearest(name: str, known: Iterable[str]) -> list[str]:
+def _nearest(name: str, names: Iterable[str]) -> list[str]:
     """The names that are most like one that is not known."""
-    return [each.replace("\n", "\\n") for each in get_close_matches(name, map(_kept, known), n=12, cutoff=0.0)]
+    return [match.replace("\n", "\\n") for match in get_close_matches(name, map(_stored_tag, names), n=12, cutoff=0.0)]
 
 
 def to_tensorboard(run: Run, out: str | Path | None = None, overwrite: bool = False) -> Path:
@@ -485,8 +485,8 @@ def _records(run: Run) -> Iterator[bytes]:
         curves = {tag: values.astype(np.float32) for tag, values in scalars(run).items()}
     yield record(event(wall_time=now, file_version="brain.Event:2"))
     for i, step in enumerate(steps(run).tolist()):
-        made = event(wall_time=now, step=step)
+        frame_event = event(wall_time=now, step=step)
         for tag, values in curves.items():
             if not np.isnan(values[i]):
-                made.summary.value.add(tag=tag, simple_value=values[i])
-        yield record(made)
+                frame_event.summary.value.add(tag=tag, simple_value=values[i])
+        yield record(frame_event)

@@ -10,7 +10,7 @@ import numpy as np
 
 from stagescope.errors import InputError, unknown
 from stagescope.spec import Json
-from stagescope.watching.capture import Forward, Seen, attend, device_of, predict, tried, unwrapped
+from stagescope.watching.capture import Attention, Forward, attend, device_of, predict, tried, unwrapped
 from stagescope.watching.heads import SEEN_FROM, prefix_keys
 from stagescope.watching.probe import Probe, embedding_of, make_probe, vocabulary_of
 from stagescope.watching.pytorch import Tensor, nn, torch
@@ -40,8 +40,8 @@ _TINY = torch.finfo(torch.float32).tiny
 class HeadNumbers:
     """Numbers of every head from the patterns of one pass; what depends on the probe alone is made once."""
 
-    def __init__(self, probe: Probe, shown: int, sizes: Sizes = SIZES) -> None:
-        self.probe, self.sizes, self.shown = probe, sizes, min(shown, probe.ids.shape[1])
+    def __init__(self, probe: Probe, tokens: int, sizes: Sizes = SIZES) -> None:
+        self.probe, self.sizes, self.pattern_tokens = probe, sizes, min(tokens, probe.ids.shape[1])
         self.types = probe.types(sizes.types)
         self.count, self.length = probe.ids.shape
 
@@ -59,8 +59,8 @@ class HeadNumbers:
         The mean is over the queries that have such a key.
         """
         ids = self.probe.ids
-        same = torch.from_numpy(prefix_keys(ids.cpu().numpy())).to(ids.device)
-        return (same.float() / same.any(-1).sum().clamp_min(1)).flatten()
+        matches = torch.from_numpy(prefix_keys(ids.cpu().numpy())).to(ids.device)
+        return (matches.float() / matches.any(-1).sum().clamp_min(1)).flatten()
 
     @cached_property
     def _lags(self) -> Tensor:
@@ -77,7 +77,7 @@ class HeadNumbers:
         signs = torch.randint(0, 2, (size, self.sizes.signs), generator=draw, dtype=torch.int8).float() * 2 - 1
         return (signs / (self.sizes.signs * self.count * self.length) ** 0.5).to(self.probe.ids.device)
 
-    def of(self, layers: list[Seen]) -> dict[str, np.ndarray]:
+    def of(self, layers: list[Attention]) -> dict[str, np.ndarray]:
         """The numbers of all layers, layer and head first; the heads of all layers are worked on together."""
         counts = [one.heads for one in layers]
         numbers = self._of_heads(torch.cat([one.weights for one in layers], dim=1))
@@ -106,7 +106,7 @@ class HeadNumbers:
             "type_mass_mean": mean.mean(1) @ self._kinds.mean(0),
             "agreement": inner / norms / norms[:, None],  # cosines
             "sketch": flat @ self._signs,
-            "pattern": text[0, :, : self.shown, : self.shown],
+            "pattern": text[0, :, : self.pattern_tokens, : self.pattern_tokens],
         }
 
     def _content(self, text: Tensor, mean: Tensor) -> Tensor:
@@ -116,18 +116,18 @@ class HeadNumbers:
         """
         if self.count < 2:
             return torch.full((text.shape[1],), torch.nan)
-        apart = (text[:, :, self.sizes.settled :] - mean[:, self.sizes.settled :]).abs_().sum(-1).mean((0, 2))
-        return 0.5 * self.count / (self.count - 1) * apart
+        distance = (text[:, :, self.sizes.settled :] - mean[:, self.sizes.settled :]).abs_().sum(-1).mean((0, 2))
+        return 0.5 * self.count / (self.count - 1) * distance
 
     def _scores(self, query: Tensor, key: Tensor) -> Tensor:
         """Largest singular values of the scores of all pairs of probe tokens, centred over keys, for each head."""
         both = (one[: self.count].float().transpose(0, 1) for one in (query, key))
-        left, right = (one.reshape(len(one), -1, one.shape[-1]) for one in both)
-        right = right - right.mean(1, keepdim=True)
-        inner = torch.linalg.qr(left, mode="r").R @ torch.linalg.qr(right, mode="r").R.transpose(-2, -1)
+        queries, keys = (one.reshape(len(one), -1, one.shape[-1]) for one in both)
+        keys = keys - keys.mean(1, keepdim=True)
+        inner = torch.linalg.qr(queries, mode="r").R @ torch.linalg.qr(keys, mode="r").R.transpose(-2, -1)
         if not bool(torch.isfinite(inner).all()):  # a training that diverged
             return torch.full((len(inner), self.sizes.values), torch.nan, device=inner.device)
-        values = torch.linalg.svdvals(inner)[:, : self.sizes.values] / (left.shape[1] * query.shape[-1] ** 0.5)
+        values = torch.linalg.svdvals(inner)[:, : self.sizes.values] / (queries.shape[1] * query.shape[-1] ** 0.5)
         return F.pad(values, (0, self.sizes.values - values.shape[1]), value=torch.nan)
 
 
@@ -136,14 +136,14 @@ def _by_layer(values: np.ndarray, counts: list[int], square: bool) -> np.ndarray
 
     Where it is `square`, the second axis has the heads of all layers too, and those of the own layer are kept.
     """
-    most, ends = max(counts), np.cumsum(counts)
-    if not square and min(counts) == most:
-        return values.reshape(len(counts), most, *values.shape[1:])
-    shape = (most,) if square else values.shape[1:]
-    padded = np.full((len(counts), most, *shape), np.nan, np.float32)
+    largest, ends = max(counts), np.cumsum(counts)
+    if not square and min(counts) == largest:
+        return values.reshape(len(counts), largest, *values.shape[1:])
+    shape = (largest,) if square else values.shape[1:]
+    padded = np.full((len(counts), largest, *shape), np.nan, np.float32)
     for layer, (end, heads) in enumerate(zip(ends, counts, strict=True)):
-        own = slice(end - heads, end)
-        mine = values[own, own] if square else values[own]
+        place = slice(end - heads, end)
+        mine = values[place, place] if square else values[place]
         padded[layer][tuple(map(slice, mine.shape))] = mine
     return padded
 
@@ -158,19 +158,19 @@ class Parameters:
         self.model, self.sizes = model, sizes
         guess = embedding_of(model) if table is None else (table,)
         self.embedding = None if guess is None else f"{guess[0]}.weight".lstrip(".")
-        self._values = self._found()
+        self._values = self._floating()
         self.groups = _grouped(list(self._values), sizes.groups)
 
-    def _found(self) -> dict[str, Tensor]:
+    def _floating(self) -> dict[str, Tensor]:
         return {name: value for name, value in self.model.named_parameters() if value.is_floating_point()}
 
     def numbers(self) -> Json:
         numbers: Json = {}
-        values = self._values = self._found()
+        values = self._values = self._floating()
         if self.groups:
             norms = dict(zip(values, _norms([value.detach() for value in values.values()]), strict=True))
-            known = [np.array([norms.get(name, np.nan) for name in names]) for names in self.groups.values()]
-            numbers["group_norms"] = np.array([np.linalg.norm(one) for one in known], np.float32)
+            group_values = [np.array([norms.get(name, np.nan) for name in names]) for names in self.groups.values()]
+            numbers["group_norms"] = np.array([np.linalg.norm(one) for one in group_values], np.float32)
         if self.embedding is not None:
             numbers |= self._embedding(self.model.get_parameter(self.embedding).detach())
         return numbers
@@ -197,17 +197,17 @@ def _norms(values: list[Tensor]) -> np.ndarray:
     return torch.stack([torch.linalg.vector_norm(value, dtype=torch.float32) for value in values]).cpu().numpy()
 
 
-def _grouped(names: list[str], most: int) -> dict[str, list[str]]:
+def _grouped(names: list[str], count: int) -> dict[str, list[str]]:
     """Parameters by the first parts of their names, as many parts as give at most `most` groups."""
-    chosen: dict[str, list[str]] = {}
+    coarser: dict[str, list[str]] = {}
     for depth in range(1, 8):
         groups: dict[str, list[str]] = {}
         for name in names:
             groups.setdefault(".".join(name.split(".")[:depth]), []).append(name)
-        if chosen and len(groups) > most:
+        if coarser and len(groups) > count:
             break
-        chosen = groups
-    return chosen
+        coarser = groups
+    return coarser
 
 
 SHOWN = 10
@@ -233,25 +233,24 @@ class Observer:
             raise InputError(f"patterns is {patterns!r}, expected how many tokens of a pattern are recorded, 1 or more")
         self.model = unwrapped(model)
         device = device_of(self.model)
-        made = probe if isinstance(probe, Probe) else make_probe(probe, self.model, tokenizer)
-        self.probe = made.to(device)
+        self.probe = (probe if isinstance(probe, Probe) else make_probe(probe, self.model, tokenizer)).to(device)
         self._ids = self.probe.all
         self.forward, logits, self._plan = tried(self.model, self._ids, forward)
-        seen = attend(self.model, self._ids, self.forward, self._plan)[1]
-        self.layers = chosen_layers([one.path for one in seen], layers)
-        self.heads = None if heads is None else chosen_heads(heads, max(one.heads for one in seen))
-        self.causal = all(float(one.weights.triu(1).abs().max()) < 1e-6 for one in seen)
+        attention = attend(self.model, self._ids, self.forward, self._plan)[1]
+        self.layers = chosen_layers([one.path for one in attention], layers)
+        self.heads = None if heads is None else chosen_heads(heads, max(one.heads for one in attention))
+        self.causal = all(float(one.weights.triu(1).abs().max()) < 1e-6 for one in attention)
         self.blocks = chosen_blocks(self.model, blocks)
         self.numbers, self.parameters = HeadNumbers(self.probe, patterns), Parameters(self.model, self._plan.table)
         self._predicts = logits is not None and int(self.probe.ids.max()) < logits.shape[-1]  # else they are hidden states
         self.vocabulary = int(logits.shape[-1]) if logits is not None and self._predicts else vocabulary_of(self.model)
-        self._kinds = [(one.path, one.heads) for one in self._kept(seen)]
+        self._kinds = [(one.path, one.heads) for one in self._recorded_heads(attention)]
         self.axes = {name: AXES[name] for name in self.frame() if name in AXES}
 
     def frame(self, gains: int = 0) -> Json:
         """The numbers of the model as it is now; with `gains`, also what context is worth at so many places."""
-        logits, seen = attend(self.model, self._ids, self.forward, self._plan)
-        numbers = self.numbers.of(self._kept(seen)) | self.parameters.numbers()
+        logits, attention = attend(self.model, self._ids, self.forward, self._plan)
+        numbers = self.numbers.of(self._recorded_heads(attention)) | self.parameters.numbers()
         if not self.causal:
             numbers = {name: value for name, value in numbers.items() if name not in ("prefix_match", "induction", "duplicate")}
         numbers |= self._losses(logits)
@@ -261,16 +260,16 @@ class Observer:
             name: self.model.get_parameter(path).detach().float().cpu().numpy() for name, path in self.blocks.items()
         }
 
-    def _kept(self, seen: list[Seen]) -> list[Seen]:
-        kept = [seen[i] for i in self.layers]
+    def _recorded_heads(self, attention: list[Attention]) -> list[Attention]:
+        recorded = [attention[i] for i in self.layers]
         if self.heads is None:
-            return kept
-        chosen = []
-        for one in kept:
+            return recorded
+        selected = []
+        for one in recorded:
             heads = [head for head in self.heads if head < one.heads]
             pair = (None if part is None else part[:, heads] for part in (one.query, one.key))
-            chosen.append(Seen(one.path, one.weights[:, heads], *pair))
-        return chosen
+            selected.append(Attention(one.path, one.weights[:, heads], *pair))
+        return selected
 
     def _losses(self, logits: Tensor | None) -> dict[str, float]:
         """Losses on the probe, nats a token: of its text, and of the second half of what is said twice."""
@@ -295,20 +294,22 @@ class Observer:
         count, length = ids.shape
         if count < 2 or not places or logits is None:
             return nan, nan
-        at = np.unique(np.linspace(length // 4, length - 2, places).astype(int))
-        rows = ids.repeat(len(at), 1)
-        where = torch.as_tensor(np.repeat(at, count), device=ids.device)
-        earlier = torch.arange(length, device=ids.device)[None] < where[:, None]
-        changed = torch.where(earlier, torch.roll(ids, 1, dims=0).repeat(len(at), 1), rows)
-        given = predict(self.model, changed, self.forward)
-        if given is None:
+        queries = np.unique(np.linspace(length // 4, length - 2, places).astype(int))
+        rows = ids.repeat(len(queries), 1)
+        query = torch.as_tensor(np.repeat(queries, count), device=ids.device)
+        earlier = torch.arange(length, device=ids.device)[None] < query[:, None]
+        changed = torch.where(earlier, torch.roll(ids, 1, dims=0).repeat(len(queries), 1), rows)
+        changed_logits = predict(self.model, changed, self.forward)
+        if changed_logits is None:
             return nan, nan
-        own = logits[:count].repeat(len(at), 1, 1)
+        true_logits = logits[:count].repeat(len(queries), 1, 1)
         row = torch.arange(len(rows), device=ids.device)
-        target = rows[row, where + 1]
-        changed_loss, own_loss = (F.cross_entropy(one[row, where], target, reduction="none") for one in (given, own))
+        target = rows[row, query + 1]
+        changed_loss, own_loss = (
+            F.cross_entropy(one[row, query], target, reduction="none") for one in (changed_logits, true_logits)
+        )
         extra = changed_loss - own_loss
-        by_sequence = extra.reshape(len(at), count).mean(0)
+        by_sequence = extra.reshape(len(queries), count).mean(0)
         return float(extra.mean()), float(by_sequence.std() / count**0.5)
 
     def source(self, steps: int | None, kind: str = "watched") -> Json:
@@ -325,7 +326,7 @@ class Observer:
             "probe": {
                 "sequences": len(probe.ids),
                 "length": probe.ids.shape[1],
-                "shown": [words(int(one)) for one in probe.ids[0, : self.numbers.shown]],
+                "shown": [words(int(one)) for one in probe.ids[0, : self.numbers.pattern_tokens]],
                 "repeated": len(probe.repeated),
                 "period": probe.period,
                 "sha256": probe.sha256,
@@ -340,8 +341,8 @@ class Observer:
 
 def _cross(logits: Tensor, targets: Tensor) -> float:
     """The mean over places that are to be predicted: no other has a token that the model can give."""
-    known = targets.masked_fill((targets < 0) | (targets >= logits.shape[-1]), -100)
-    return float(F.cross_entropy(logits.reshape(-1, logits.shape[-1]), known.reshape(-1), ignore_index=-100))
+    valid = targets.masked_fill((targets < 0) | (targets >= logits.shape[-1]), -100)
+    return float(F.cross_entropy(logits.reshape(-1, logits.shape[-1]), valid.reshape(-1), ignore_index=-100))
 
 
 def unigram_entropy(probe: Probe) -> float:
@@ -355,12 +356,12 @@ def unigram_entropy(probe: Probe) -> float:
     return float(-(shares * np.log(shares)).sum() + (len(counts) - 1) / (2 * max(counts.sum(), 1)))
 
 
-def chosen_layers(paths: list[str], wanted: Collection[int | str] | None) -> list[int]:
+def chosen_layers(paths: list[str], selection: Collection[int | str] | None) -> list[int]:
     """Places of the layers to record: by number, or by a part of the module's name."""
-    if wanted is None:
+    if selection is None:
         return list(range(len(paths)))
     indices: set[int] = set()
-    listing = [wanted] if isinstance(wanted, str | int) else list(wanted)
+    listing = [selection] if isinstance(selection, str | int) else list(selection)
     if not listing or not all(isinstance(one, str | int) for one in listing):
         raise InputError(f"layers is {listing!r}, expected numbers or parts of names; leave it out for all")
     for one in listing:
@@ -372,20 +373,20 @@ def chosen_layers(paths: list[str], wanted: Collection[int | str] | None) -> lis
     return sorted(indices)
 
 
-def chosen_heads(wanted: Collection[int], most: int) -> list[int]:
-    indices = [wanted] if isinstance(wanted, int) else list(wanted)
-    if not indices or not all(isinstance(one, int) and 0 <= one < most for one in indices):
-        raise InputError(f"heads is {indices}, expected numbers from 0 to {most - 1}")
+def chosen_heads(numbers: Collection[int], count: int) -> list[int]:
+    indices = [numbers] if isinstance(numbers, int) else list(numbers)
+    if not indices or not all(isinstance(one, int) and 0 <= one < count for one in indices):
+        raise InputError(f"heads is {indices}, expected numbers from 0 to {count - 1}")
     return sorted(set(indices))
 
 
-def chosen_blocks(model: nn.Module, wanted: Sequence[str]) -> dict[str, str]:
+def chosen_blocks(model: nn.Module, paths: Sequence[str]) -> dict[str, str]:
     """Parameters to record whole: their paths by a name that an array can have."""
-    known = dict(model.named_parameters(remove_duplicate=False))
+    parameters = dict(model.named_parameters(remove_duplicate=False))
     names_of_blocks: dict[str, str] = {}
-    for path in [wanted] if isinstance(wanted, str) else wanted:
-        if path not in known:
-            raise unknown("parameter of the model", path, known)
+    for path in [paths] if isinstance(paths, str) else paths:
+        if path not in parameters:
+            raise unknown("parameter of the model", path, parameters)
         name = path.replace(".", "_")
         names_of_blocks[f"{name}_" if name in (*AXES, *SCALARS, "t", "step", "speed") else name] = path
     return names_of_blocks

@@ -44,14 +44,14 @@ class Probe:
     def sha256(self) -> str:
         return hashlib.sha256(np.ascontiguousarray(self.all.cpu().numpy()).tobytes()).hexdigest()
 
-    def types(self, most: int) -> list[int]:
+    def types(self, count: int) -> list[int]:
         """The most frequent token types of the text, most frequent first."""
         types, counts = np.unique(self.ids.cpu().numpy(), return_counts=True)
-        return [int(types[i]) for i in np.lexsort((types, -counts))[:most]]
+        return [int(types[i]) for i in np.lexsort((types, -counts))[:count]]
 
     def to(self, device: torch.device) -> "Probe":
-        moved = {name: getattr(self, name).to(device) for name in ("ids", "repeated")}
-        return replace(self, **moved, targets=None if self.targets is None else self.targets.to(device))
+        tensors = {name: getattr(self, name).to(device) for name in ("ids", "repeated")}
+        return replace(self, **tensors, targets=None if self.targets is None else self.targets.to(device))
 
 
 def make_probe(given: Any, model: nn.Module, tokenizer: Any = None) -> Probe:
@@ -77,7 +77,7 @@ def make_probe(given: Any, model: nn.Module, tokenizer: Any = None) -> Probe:
         raise InputError(
             f"the probe has the token id {odd}, the model knows 0 to {(size or 1) - 1}: use the model's own tokenizer"
         )
-    return Probe(ids, _said_twice(size or int(ids.max()) + 1, length), coder.word, targets)
+    return Probe(ids, _repeated_halves(size or int(ids.max()) + 1, length), coder.word, targets)
 
 
 def vocabulary_of(model: nn.Module) -> int | None:
@@ -96,11 +96,11 @@ def embedding_of(model: nn.Module) -> tuple[str, nn.Embedding] | None:
     Else one that is not named after positions, has as many rows as the last linear map has outputs, and has most rows.
     """
     try:
-        own: Any = model.get_input_embeddings()  # type: ignore[operator]
+        token_table: Any = model.get_input_embeddings()  # type: ignore[operator]
     except Exception:  # no model of transformers, or one that has none
-        own = None
+        token_table = None
     tables = embeddings(model)
-    named = [(name, module) for name, module in tables if module is own]
+    named = [(name, module) for name, module in tables if module is token_table]
     ends = [module.out_features for module in model.modules() if isinstance(module, nn.Linear)]
 
     def likely(table: tuple[str, nn.Embedding]) -> tuple[bool, bool, int]:
@@ -112,25 +112,25 @@ def embedding_of(model: nn.Module) -> tuple[str, nn.Embedding] | None:
 
 def _config(model: nn.Module, names: tuple[str, ...]) -> list[int]:
     """The sizes that the model's config has under these names."""
-    known = (getattr(getattr(model, "config", None), name, None) for name in names)
-    return [one for one in known if isinstance(one, int) and one > 0]
+    sizes = (getattr(getattr(model, "config", None), name, None) for name in names)
+    return [one for one in sizes if isinstance(one, int) and one > 0]
 
 
-def _length(given: int, model: nn.Module, vocabulary: int | None) -> int:
+def _length(tokens: int, model: nn.Module, vocabulary: int | None) -> int:
     """An even length that fits the context and is no other size of the model, so that a table over it is attention."""
     limit = min(_config(model, _LIMITS), default=LENGTH)
-    if given > limit and limit < LENGTH:
-        raise InputError(f"the probe has {given} tokens a sequence, the model's context has {limit}; give a shorter probe")
+    if tokens > limit and limit < LENGTH:
+        raise InputError(f"the probe has {tokens} tokens a sequence, the model's context has {limit}; give a shorter probe")
     experts = _config(model, _EXPERTS)
-    length = min(given, LENGTH) // 2 * 2
+    length = min(tokens, LENGTH) // 2 * 2
     while length in (vocabulary, *experts):
         length -= 2
     if length < SHORTEST:
-        raise InputError(f"the probe has {given} tokens a sequence; give at least {SHORTEST + 2}")
+        raise InputError(f"the probe has {tokens} tokens a sequence; give at least {SHORTEST + 2}")
     return length
 
 
-def _said_twice(vocabulary: int, length: int) -> Tensor:
+def _repeated_halves(vocabulary: int, length: int) -> Tensor:
     """Two random halves, each said twice; tokens of a half differ where there are enough of them."""
     draw = np.random.default_rng(0)
     half = length // 2
@@ -138,35 +138,35 @@ def _said_twice(vocabulary: int, length: int) -> Tensor:
     return torch.from_numpy(np.concatenate([halves, halves], axis=1).astype(np.int64))
 
 
-def _ids(given: Any, coder: "Coder", length: int) -> tuple[Tensor, Tensor | None]:
+def _ids(probe: Any, coder: "Coder", length: int) -> tuple[Tensor, Tensor | None]:
     """Token ids (sequence, position) and targets, where they were given; one long sequence is cut at `length`."""
-    if isinstance(given, Path):
-        raise InputError(f"a probe is text or token ids; read the file first: probe=Path({str(given)!r}).read_text()")
-    if isinstance(given, str):
-        return _cut(_tensor(coder.encode(given)), length), None
-    if isinstance(given, Mapping):
-        if "input_ids" not in given:
-            raise InputError(f"the probe is a batch without 'input_ids' (it has {', '.join(map(str, given))}); give the ids")
-        return _whole_rows(_cut(_tensor(given["input_ids"]), length), given.get("attention_mask")), None
-    if isinstance(given, tuple | list) and given and all(getattr(one, "ndim", 0) == 2 for one in given):
-        return _batch(*given)
-    if isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given):
-        rows = [coder.encode(one) for one in given]
+    if isinstance(probe, Path):
+        raise InputError(f"a probe is text or token ids; read the file first: probe=Path({str(probe)!r}).read_text()")
+    if isinstance(probe, str):
+        return _cut(_tensor(coder.encode(probe)), length), None
+    if isinstance(probe, Mapping):
+        if "input_ids" not in probe:
+            raise InputError(f"the probe is a batch without 'input_ids' (it has {', '.join(map(str, probe))}); give the ids")
+        return _whole_rows(_cut(_tensor(probe["input_ids"]), length), probe.get("attention_mask")), None
+    if isinstance(probe, tuple | list) and probe and all(getattr(one, "ndim", 0) == 2 for one in probe):
+        return _batch(*probe)
+    if isinstance(probe, Sequence) and probe and all(isinstance(one, str) for one in probe):
+        rows = [coder.encode(one) for one in probe]
         return _tensor([row[: min(map(len, rows))] for row in rows]), None
-    return _cut(_tensor(given), length), None
+    return _cut(_tensor(probe), length), None
 
 
-def _batch(given: Any, wanted: Any = None, *more: Any) -> tuple[Tensor, Tensor | None]:
+def _batch(inputs: Any, labels: Any = None, *extra: Any) -> tuple[Tensor, Tensor | None]:
     """A batch of a dataloader: inputs, or inputs and targets."""
-    ids, targets = _tensor(given), None if wanted is None else _tensor(wanted)
-    if more:
-        raise InputError(f"the probe is a batch of {2 + len(more)} tensors; give its inputs, or a pair of inputs and targets")
+    ids, targets = _tensor(inputs), None if labels is None else _tensor(labels)
+    if extra:
+        raise InputError(f"the probe is a batch of {2 + len(extra)} tensors; give its inputs, or a pair of inputs and targets")
     if targets is not None and ids.shape != targets.shape:
         raise InputError(f"inputs {tuple(ids.shape)} and targets {tuple(targets.shape)} of the probe differ in shape")
     if targets is not None and int(targets.max()) <= 1 < int(ids.max()):
         raise InputError("the second tensor of the probe is a mask of 0 and 1; give {'input_ids': ..., 'attention_mask': ...}")
-    same = targets is not None and bool(((targets == ids) | (targets < 0)).all())  # labels that the model shifts by itself
-    return ids, None if same else targets
+    unshifted = targets is not None and bool(((targets == ids) | (targets < 0)).all())  # labels that the model shifts by itself
+    return ids, None if unshifted else targets
 
 
 def _cut(ids: Tensor, length: int) -> Tensor:
@@ -194,16 +194,16 @@ def _whole_rows(ids: Tensor, mask: Any) -> Tensor:
     return ids[first >= sizes[0], : sizes[0]]
 
 
-def _tensor(given: Any) -> Tensor:
+def _tensor(ids: Any) -> Tensor:
     """Whole numbers; of one long sequence, such as a file of tokens that is mapped into memory, only as many as are used."""
     try:
-        values = given.detach().cpu() if isinstance(given, Tensor) else np.asarray(given)
+        values = ids.detach().cpu() if isinstance(ids, Tensor) else np.asarray(ids)
         values = values[: SEQUENCES * LENGTH] if values.ndim == 1 else values
         values = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
     except Exception as error:
         raise InputError(f"the probe is no array of token ids: {message(error)}; give a text, ids or a batch") from None
-    whole = not (values.dtype.is_floating_point or values.dtype.is_complex or values.dtype == torch.bool)
-    if values.ndim not in (1, 2) or (not whole and values.numel()):
+    integers = not (values.dtype.is_floating_point or values.dtype.is_complex or values.dtype == torch.bool)
+    if values.ndim not in (1, 2) or (not integers and values.numel()):
         got = f"{values.dtype} of shape {tuple(values.shape)}"
         raise InputError(f"the probe is {got}, expected whole token ids (position) or (sequence, position)")
     return values.long()
@@ -216,14 +216,14 @@ class Coder:
     tokenizer: Any = None
 
     @classmethod
-    def of(cls, given: Any) -> "Coder":
-        if isinstance(given, str | Path):
+    def of(cls, tokenizer: Any) -> "Coder":
+        if isinstance(tokenizer, str | Path):
             tokenizers = needed("tokenizers", "text", "a tokenizer.json")
             try:
-                return cls(tokenizers.Tokenizer.from_file(str(given)))
+                return cls(tokenizers.Tokenizer.from_file(str(tokenizer)))
             except Exception as error:
-                raise InputError(f"{given} is no tokenizer.json: {message(error)}") from None
-        return cls(given)
+                raise InputError(f"{tokenizer} is no tokenizer.json: {message(error)}") from None
+        return cls(tokenizer)
 
     def encode(self, text: str) -> list[int]:
         if self.tokenizer is None:

@@ -41,7 +41,7 @@ RECORDED = (*SCALARS, *AXES)
 class Model:
     """A watched model and its probe: `length` tokens a sequence; random sequences are said twice, `period` tokens apart.
 
-    `layers` are names of modules and `heads` how many heads each has. `shown` are the tokens of the recorded pattern, `types`
+    `layers` are names of modules and `heads` how many heads each has. `tokens` are those of the recorded pattern, `types`
     the frequent ones of the probe. All texts are those of strangers.
     """
 
@@ -51,14 +51,14 @@ class Model:
     causal: bool = True
     length: int = 64
     period: int = 32
-    shown: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     vocabulary: int | None = None
     unigram_entropy: float | None = None
     steps: int | None = None
 
-    def each(self) -> Iterator[tuple[int, int]]:
+    def head_places(self) -> Iterator[tuple[int, int]]:
         """Layer and head of each head."""
         return ((layer, head) for layer, count in enumerate(self.heads) for head in range(count))
 
@@ -78,21 +78,21 @@ def model_of(run: Run) -> Model:
     source = run.spec["source"]
     probe = source.get("probe") or {}
     if not isinstance(probe, Mapping):
-        raise _odd("probe", probe)
-    length = _whole(probe, "length", 64)
+        raise _wrong_source("probe", probe)
+    length = _integer(probe, "length", 64)
     return Model(
         name=str(source.get("model") or "a model"),
         layers=_texts(source, "layers"),
         heads=_heads(run, source),
         causal=bool(source.get("causal", True)),
         length=length,
-        period=_whole(probe, "period", length // 2),
-        shown=_texts(probe, "shown"),
+        period=_integer(probe, "period", length // 2),
+        tokens=_texts(probe, "shown"),
         types=_texts(source, "types"),
         groups=_texts(source, "groups"),
-        vocabulary=None if source.get("vocabulary") is None else _whole(source, "vocabulary", 1),
+        vocabulary=None if source.get("vocabulary") is None else _integer(source, "vocabulary", 1),
         unigram_entropy=_number(source, "unigram_entropy"),
-        steps=None if source.get("steps") is None else _whole(source, "steps", 1),
+        steps=None if source.get("steps") is None else _integer(source, "steps", 1),
     )
 
 
@@ -100,14 +100,14 @@ def head_name(layer: int, head: int) -> str:
     return f"layer {layer} head {head}"
 
 
-def _odd(name: str, value: Any) -> InputError:
+def _wrong_source(name: str, value: Any) -> InputError:
     return InputError(f"the source of this run has {name} {value!r:.60}, which ss.watch does not write; record the run again")
 
 
-def _whole(source: Mapping[str, Any], name: str, default: int) -> int:
+def _integer(source: Mapping[str, Any], name: str, default: int) -> int:
     value = source.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
-        raise _odd(name, value)
+        raise _wrong_source(name, value)
     return value
 
 
@@ -116,14 +116,14 @@ def _number(source: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _odd(name, value)
+        raise _wrong_source(name, value)
     return float(value) if math.isfinite(value) else None
 
 
 def _texts(source: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = source.get(name) or []
     if not isinstance(value, list | tuple):
-        raise _odd(name, value)
+        raise _wrong_source(name, value)
     return tuple(map(str, value))
 
 
@@ -131,26 +131,26 @@ def _heads(run: Run, source: Mapping[str, Any]) -> tuple[int, ...]:
     """Heads of each layer, as many as the arrays have room for."""
     shapes = (run.series[name].shape for name, axes in AXES.items() if "head" in axes and name in run.series)
     shape = next((shape for shape in shapes if len(shape) >= 3), (0, 0, 0))
-    given = source.get("heads") or [shape[2]] * shape[1]
-    whole = isinstance(given, list | tuple) and all(isinstance(one, int) and 0 <= one <= shape[2] for one in given)
-    if not whole or len(given) != shape[1]:
-        raise _odd("heads", given)
-    return tuple(given)
+    counts = source.get("heads") or [shape[2]] * shape[1]
+    valid = isinstance(counts, list | tuple) and all(isinstance(one, int) and 0 <= one <= shape[2] for one in counts)
+    if not valid or len(counts) != shape[1]:
+        raise _wrong_source("heads", counts)
+    return tuple(counts)
 
 
-_SEEN = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"})
+_VISIBLE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"})
 
 
 def token_label(token: str, longest: int = 40) -> str:
     """A token on one line in which blanks and line ends are seen."""
-    shown = printable(token[: longest + 1].translate(_SEEN)) or "(empty)"
-    return shown if len(token) <= longest and len(shown) <= 2 * longest else f"{shown[: longest - 1]}…"
+    label = printable(token[: longest + 1].translate(_VISIBLE)) or "(empty)"
+    return label if len(token) <= longest and len(label) <= 2 * longest else f"{label[: longest - 1]}…"
 
 
 def token_labels(tokens: Iterable[str], count: int) -> tuple[str, ...]:
     """Labels of the first `count` tokens; numbers where a run does not say what they are."""
-    known = [token_label(token) for _, token in zip(range(count), tokens, strict=False)]
-    return (*known, *(str(place) for place in range(len(known), count)))
+    labels = [token_label(token) for _, token in zip(range(count), tokens, strict=False)]
+    return (*labels, *(str(place) for place in range(len(labels), count)))
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ def gate_of(run: Run) -> Gate:
     """The gate of a watched run."""
     entropy, limits = model_of(run).unigram_entropy, LIMITS
     loss, lowest = _last(run, "loss")[0], _lowest(run)
-    gain, at = _last(run, "context_gain")
+    gain, record = _last(run, "context_gain")
     errors = curve_of(run, "context_gain_error")
-    error = None if at is None or not np.isfinite(errors[at : at + 1]).any() else float(errors[at])
+    error = None if record is None or not np.isfinite(errors[record : record + 1]).any() else float(errors[record])
     learned = used = False
     if lowest is None:
         first = "no loss on the probe was recorded"
@@ -215,8 +215,8 @@ def gate_of(run: Run) -> Gate:
         first = f"the lowest probe loss is {lowest:.3f}, {abs(below):.1%} {'below' if below >= 0 else 'above'}"
         first += f" the unigram entropy, {entropy:.3f}" + ("" if learned else f" (at least {limits.below:.0%} below)")
     second = "what context is worth was not measured (that takes a causal model and two sequences or more)"
-    if gain is not None and error is not None and at is not None:
-        second = f"exchanging the context costs {gain:.3f} ± {error:.3f} nats at {run.clock} {run.time[at]:.5g}"
+    if gain is not None and error is not None and record is not None:
+        second = f"exchanging the context costs {gain:.3f} ± {error:.3f} nats at {run.clock} {run.time[record]:.5g}"
         if gain <= limits.errors * error:
             second += f", less than {limits.errors:g} standard errors"
         elif gain < limits.worth * (lowest or 0.0):
@@ -224,7 +224,7 @@ def gate_of(run: Run) -> Gate:
         else:
             used = True
     verdict = "events of attention count" if learned and used else "no event of attention counts"
-    step = None if at is None else float(run.time[at])
+    step = None if record is None else float(run.time[record])
     return Gate(learned and used, loss, lowest, entropy, gain, error, step, f"{first}; {second}: {verdict}")
 
 

@@ -107,8 +107,8 @@ class Watcher:
         if self.schedule.due(self.done):
             self.record(self.done, loss)
         if self.done == self.schedule.steps:
-            said = f"the training goes on after steps={self.done:,}: of the steps from here only the last is recorded"
-            _warn(f"{said}; give watch the number of all steps, or leave steps out", 3)
+            text = f"the training goes on after steps={self.done:,}: of the steps from here only the last is recorded"
+            _warn(f"{text}; give watch the number of all steps, or leave steps out", 3)
         self.done += 1
 
     def record(self, step: int, loss: Any = None, *, last: bool = False) -> None:
@@ -143,8 +143,8 @@ class Watcher:
     def _stop(self, step: int, error: Exception) -> None:
         self.problem = f"recording stopped at step {step:,}, training goes on: {message(error)}"
         self._release()
-        kept = self.recorder.committed
-        self.problem += " (nothing was recorded)" if kept is None else f" (records up to step {kept:,} are kept)"
+        committed = self.recorder.committed
+        self.problem += " (nothing was recorded)" if committed is None else f" (records up to step {committed:,} are kept)"
         _warn(self.problem, 6)
 
     def finish(self, status: str = "finished", reason: str = "") -> None:
@@ -299,9 +299,9 @@ def _begin(recorder: Recorder, start: int | None) -> int:
         return start or 0
     begin = recorder.last + 1 if start is None else start
     lost = f"; steps {recorder.last + 1:,} to {begin - 1:,} were not recorded" if begin > recorder.last + 1 else ""
-    kept = f"; records from step {begin:,} to {recorder.last:,} are kept as they are" if begin <= recorder.last else ""
+    overlap = f"; records from step {begin:,} to {recorder.last:,} are kept as they are" if begin <= recorder.last else ""
     assumed = "; give start=N if your training has done N steps" if start is None else ""
-    _warn(f"the run goes on after its record of step {recorder.last:,}{lost}{kept}{assumed}", 4)
+    _warn(f"the run goes on after its record of step {recorder.last:,}{lost}{overlap}{assumed}", 4)
     return begin
 
 
@@ -341,7 +341,7 @@ class Callback:
             if name not in OPTIONS:
                 raise unknown("option", name, ("probe", "out", *OPTIONS))
         super().__init__()
-        self._given, self._out, self._options = probe, out, options
+        self._probe, self._out, self._options = probe, out, options
         self._watcher: Watcher | None = None
         self._waiting: tuple[int, dict[str, Any]] | None = None
 
@@ -357,15 +357,15 @@ class Callback:
         self._keep_waiting()
         return self.watcher.run
 
-    def _begin(self, model: nn.Module, step: int, steps: int | None, optimizer: Any, known: Mapping[str, Any]) -> None:
+    def _begin(self, model: nn.Module, step: int, steps: int | None, optimizer: Any, defaults: Mapping[str, Any]) -> None:
         """Watch a training that has done `step` of `steps` updates; a later one goes on with the unfinished run in the folder."""
         self._close()  # a training that ended by an error
-        options = {**known, **self._options}
+        options = {**defaults, **self._options}
         if step > 0 and self._out is not None:
             with suppress(StagescopeError):
                 if manifest.read(Path(self._out)).status == "running":
                     options |= {"resume": True, "overwrite": False}
-        self._watcher = watch(model, probe=self._given, out=self._out, steps=steps, optimizer=optimizer, start=step, **options)
+        self._watcher = watch(model, probe=self._probe, out=self._out, steps=steps, optimizer=optimizer, start=step, **options)
 
     def _before_update(self, step: int) -> None:
         """After the gradient and before the update that makes `step + 1` of `step` updates."""

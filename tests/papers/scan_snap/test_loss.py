@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stagescope.errors import InputError
 from stagescope.fields.field import Objective
 from stagescope.papers.forms import population_loss
-from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation
+from stagescope.papers.scan_snap.loss import PairwiseHeads, PairwisePinv, PairwisePopulation, PairwiseResidual
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout
@@ -181,3 +181,68 @@ def test_pinv_refuses_dependent_contexts_and_forms_refuse_strangers():
     other = PairwiseAttention.merged(SequenceClasses.synthetic(2, 1, 3, 3))
     with pytest.raises(InputError, match="lack token"):
         PairwisePopulation(model=other, process=process)
+
+
+@settings(max_examples=5)
+@given(sequence_classes(), SEEDS)
+def test_residual_gradient_equals_a_torch_module(process, seed):
+    """u = LN(LN(u~) + u_xT) in token space, LN divides by the length; every token has its own direction."""
+    torch = pytest.importorskip("torch")
+    model = PairwiseResidual.widened(PairwiseAttention.every_output(process))
+    loss = PairwiseResidual(model=model, process=process)
+    params = random_state(model, seed)
+    grad = loss.grad(params)
+    y, z = (torch.zeros((process.vocab, process.vocab), dtype=torch.float64) for _ in range(2))
+    keys, queries = list(model.keys), list(model.queries)
+    y[keys] = torch.tensor(params["Y"])
+    for row, token in enumerate(queries):
+        z[token, keys] = torch.tensor(params["Z"][row])
+    y.requires_grad_()
+    z.requires_grad_()
+    total = torch.zeros((), dtype=torch.float64)
+    for weight, item in zip(process.weights, process.classes, strict=True):
+        tokens = list(item.tokens)
+        attention = torch.zeros(process.vocab, dtype=torch.float64)
+        attention[tokens] = torch.softmax(
+            torch.log(torch.tensor(item.probabilities, dtype=torch.float64)) + z[item.query, tokens], 0
+        )
+        u = attention / attention.norm()
+        u = u + torch.nn.functional.one_hot(torch.tensor(item.query), process.vocab)
+        logits = (u / u.norm()) @ y
+        total = total - weight * torch.log_softmax(logits, 0)[item.target]
+    total.backward()
+    assert loss.value(params) == pytest.approx(float(total.detach()), abs=1e-12)
+    np.testing.assert_allclose(grad["Y"], y.grad[keys].numpy(), atol=1e-10, rtol=0)
+    np.testing.assert_allclose(grad["Z"], z.grad[queries][:, keys].numpy(), atol=1e-10, rtol=0)
+
+
+def test_the_residual_connection_needs_the_queries_among_the_keys():
+    process = SequenceClasses.synthetic(2, 1, 3, 2)
+    with pytest.raises(InputError, match="not among the keys"):
+        PairwiseResidual(model=PairwiseAttention.merged(process), process=process)
+
+
+@settings(max_examples=5)
+@given(sequence_classes(), SEEDS, st.integers(1, 3))
+def test_gradient_of_several_heads_equals_a_torch_module(process, seed, heads):
+    """Every head has its own scores and its own decoder of u_h = X^T b_h / |X^T b_h|; logits add up."""
+    torch = pytest.importorskip("torch")
+    law = PairwiseHeads(model=PairwiseAttention.every_output(process), process=process, heads=heads)
+    random = np.random.default_rng(seed)
+    params = {name: random.normal(size=shape) for name, shape in law.shapes.items()}
+    grad, (rows, outputs) = law.grad(params), law.model.shapes["Y"]
+    queries, keys = law.model.queries, law.model.keys
+    y = torch.tensor(params["Y"].reshape(heads, rows, outputs), requires_grad=True)
+    z = torch.tensor(params["Z"].reshape(heads, len(queries), rows), requires_grad=True)
+    total = torch.zeros((), dtype=torch.float64)
+    for weight, item in zip(process.weights, process.classes, strict=True):
+        places, logits = [keys.index(token) for token in item.tokens], torch.zeros(outputs, dtype=torch.float64)
+        for h in range(heads):
+            scores = z[h, queries.index(item.query)][places]
+            b = torch.softmax(torch.log(torch.tensor(item.probabilities, dtype=torch.float64)) + scores, 0)
+            logits = logits + (b / b.norm()) @ y[h, places]
+        total = total - weight * torch.log_softmax(logits, 0)[item.target]
+    total.backward()
+    assert law.value(params) == pytest.approx(float(total.detach()), abs=1e-12)
+    np.testing.assert_allclose(grad["Y"], y.grad.reshape(-1, outputs).numpy(), atol=1e-10, rtol=0)
+    np.testing.assert_allclose(grad["Z"], z.grad.reshape(-1, rows).numpy(), atol=1e-10, rtol=0)

@@ -140,7 +140,7 @@ def test_a_flow_has_tiny_intervals_and_steps_on_batches_have_those_of_their_nois
         assert event.low <= event.time <= event.high, name
         assert event.high - event.low < 0.06 * event.time, name
     noisy, quiet = (
-        ss.stages(ss.run_study("scan-snap", "figure-4", batch=batch, steps=60)).estimates["winner"] for batch in (4, 256)
+        ss.stages(ss.run_study("scan-snap", "published-small", batch=batch, steps=60)).estimates["winner"] for batch in (4, 256)
     )
     assert noisy.high - noisy.low > 2 * (quiet.high - quiet.low)
 
@@ -149,7 +149,9 @@ def test_a_flow_has_tiny_intervals_and_steps_on_batches_have_those_of_their_nois
 def test_intervals_of_steps_on_batches_cover_the_mean_over_seeds():
     hits = []
     for options in ({"batch": 16}, {"batch": 64, "rate_y": 4.0}):
-        found = [ss.stages(ss.run_study("scan-snap", "figure-4", seed=seed, steps=60, **options)) for seed in range(100, 112)]
+        found = [
+            ss.stages(ss.run_study("scan-snap", "published-small", seed=seed, steps=60, **options)) for seed in range(100, 112)
+        ]
         for name in ("onset", "winner", "peak", "slow"):
             events = [stages.estimates[name] for stages in found]
             mean = np.mean([event.time for event in events])

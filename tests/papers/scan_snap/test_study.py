@@ -98,3 +98,30 @@ def test_a_sampled_run_can_be_observed_in_a_fresh_process(tmp_path):
     code = f"import stagescope as ss; print(ss.class_attention(ss.load({str(tmp_path / 'run')!r})).entropy.shape)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "(4, 2)"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"residual": True, "decoder": "pinv"}, "residual connection is trained by the gradient"),
+        ({"residual": True, "heads": 2}, "leave out --residual or --heads"),
+        ({"heads": 2, "length": 16, "optimizer": "gd"}, "several heads are trained by the gradient"),
+        ({"heads": 2, "init_scale": 0.1, "columns": "all"}, "leave out --init-scale"),
+        ({"start_scores": 0.1, "init_scale": 0.1, "columns": "all"}, "choose one"),
+        ({"heads": 0}, "heads"),
+    ],
+)
+def test_options_of_section_7_that_do_not_fit_are_refused(options, why):
+    with pytest.raises(ss.InputError, match=why):
+        ss.run_study("scan-snap", **options)
+
+
+@pytest.mark.parametrize("options", [{"residual": True}, {"heads": 2, "start_scores": 0.1}])
+def test_runs_of_section_7_are_opened_and_read_like_any_other(tmp_path, options):
+    made = {"num_unique": 3, "num_common": 2, "num_common_per_last": 1, "num_next_per_last": 2, "until": 20.0, "frames": 20}
+    ss.run_study("scan-snap", out=tmp_path / "run", **made, **options)
+    run = ss.load(tmp_path / "run")
+    assert ss.stages(run).status == "finished"
+    assert [row.tag for row in ss.check(run)] == ["SnS:residual" if "residual" in options else "SnS:heads"]
+    assert set(ss.study("scan-snap").numbers(run)) >= {"loss"}
+    assert ss.reading(run).attention(0).shape == (2, 4, 16) if "heads" in options else ss.class_attention(run).c.shape[0] == 20

@@ -188,15 +188,15 @@ class Drop:
     @property
     def ratio(self) -> float:
         """How much longer than the first the second head would take from the drop before on; infinite where there is none."""
-        first, *rest = sorted(wait - self.since for wait in self.waits if np.isfinite(wait)) or [np.inf]
-        return rest[0] / first if rest and first > 0 else np.inf
+        first, *later = sorted(wait - self.since for wait in self.waits if np.isfinite(wait)) or [np.inf]
+        return later[0] / first if later and first > 0 else np.inf
 
 
 @dataclass
 class _Active:
     """A head that holds directions: since `begin` its tau is `tau` + v (t - begin)."""
 
-    held: list[int]
+    directions: list[int]
     begin: float
     tau: float
     v: float
@@ -236,14 +236,14 @@ def _next(state: _State) -> Drop | None:
     task, waits = state.task, np.full(state.heads, np.inf)
     for h, head in state.silent.items():
         waits[h] = state.now + blow_up_time(head, task.spectrum, state.mask)
-    left, all_waits = np.flatnonzero(~state.mask).tolist(), tuple(waits.tolist())
+    unlearned, all_waits = np.flatnonzero(~state.mask).tolist(), tuple(waits.tolist())
     first, drops = int(np.argmin(waits)), []
     if np.isfinite(waits[first]):
         blow_up = float(waits[first])
-        drops.append(Drop(left[0], first, blow_up + forms.delay(task, left[0]), blow_up, all_waits, state.before))
+        drops.append(Drop(unlearned[0], first, blow_up + forms.delay(task, unlearned[0]), blow_up, all_waits, state.before))
     for h, head in state.active.items():
-        if len(head.held) < state.rank:
-            drops += [Drop(i, h, _opening(task, head, i), None, all_waits, state.before) for i in left]
+        if len(head.directions) < state.rank:
+            drops += [Drop(i, h, _opening(task, head, i), None, all_waits, state.before) for i in unlearned]
     return min((drop for drop in drops if np.isfinite(drop.time)), key=lambda drop: drop.time, default=None)
 
 
@@ -262,8 +262,8 @@ def _learn(state: _State, drop: Drop) -> None:
     if drop.blow_up is None:
         head = state.active[drop.head]
         head.tau += head.v * (drop.time - head.begin)
-        head.held.append(drop.direction)
-        head.begin, head.v = drop.time, forms.head_value(task, head.held)
+        head.directions.append(drop.direction)
+        head.begin, head.v = drop.time, forms.head_value(task, head.directions)
         end = drop.time + 1 / forms.pace(task, drop.direction)
     else:
         winner = state.silent.pop(drop.head)
@@ -302,9 +302,9 @@ def _advance(state: _State, drop: Drop, end: float) -> float:
     rates = np.where(state.mask, 0.0, task.spectrum**2)
     grow, fade = np.array([head.grow for head in heads]), np.array([head.fade for head in heads])
     largest = LIMITS.blown * max(forms.head_value(task, (i,)) for i in range(task.dim))
-    reached = follow(y, (state.now, end), largest, rates, grow, fade, d, pace, 1 / forms.final_map(task)[d])
+    time_reached = follow(y, (state.now, end), largest, rates, grow, fade, d, pace, 1 / forms.final_map(task)[d])
     for place, h in enumerate(names):
         v, tau, gamma = y[1 + 3 * place : 4 + 3 * place]
         turn = 2 * np.where(np.arange(task.dim) == d, gamma, rates * tau)
         state.silent[h] = SilentHead(float(v), grow[place] * np.exp(turn), fade[place] * np.exp(-turn))
-    return float(reached)
+    return float(time_reached)

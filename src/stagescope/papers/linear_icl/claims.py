@@ -54,11 +54,12 @@ def _separated(evidence: Evidence) -> Condition:
 
 def _all_drops(evidence: Evidence) -> Condition:
     """Whether the run lasts until the last drop that its heads can make."""
-    return evidence.reached == len(evidence.times), f"{evidence.reached} of {len(evidence.times)} drops came"
+    return evidence.drops_reached == len(evidence.times), f"{evidence.drops_reached} of {len(evidence.times)} drops came"
 
 
-def _plateaus(evidence: Evidence) -> Regime:
-    return _flow(evidence, False, _small_start(evidence, LIMITS.small), _separated(evidence), _all_drops(evidence))
+def _plateaus(evidence: Evidence, holds: str = "", about: Condition = (True, "")) -> Regime:
+    conditions = _small_start(evidence, LIMITS.small), _separated(evidence), _all_drops(evidence)
+    return _flow(evidence, False, *conditions, holds=holds, about=about)
 
 
 def _between(evidence: Evidence) -> dict[int, int]:
@@ -92,10 +93,10 @@ def _order(evidence: Evidence) -> Comparison:
     """By when M_ii first passes half of its final value."""
     passed = evidence.learned >= 0.5
     first = {i: int(np.argmax(row)) for i, row in enumerate(passed.T, start=1) if row.any()}
-    order, wanted = sorted(first, key=lambda i: evidence.time[first[i]]), list(range(1, evidence.model.reach + 1))
+    order, expected = sorted(first, key=lambda i: evidence.time[first[i]]), list(range(1, evidence.model.reach + 1))
     words = ", ".join(map(str, order))
     return Comparison(
-        ", ".join(map(str, wanted)), words, "order", order == wanted, f"directions are learned in the order {words}"
+        ", ".join(map(str, expected)), words, "order", order == expected, f"directions are learned in the order {words}"
     )
 
 
@@ -140,8 +141,8 @@ def _merged(evidence: Evidence) -> Regime:
 @claim("LIN:merged", _merged)
 def _one_drop(evidence: Evidence) -> Comparison:
     """Maxima of -dloss/dt that rise by more than a hundredth of the largest above what lies between them."""
-    chosen = thinned(evidence.time, LIMITS.slope_frames)
-    time, loss = evidence.time[chosen], evidence.loss[chosen]
+    frames = thinned(evidence.time, LIMITS.slope_frames)
+    time, loss = evidence.time[frames], evidence.loss[frames]
     middle, speed = (time[1:] + time[:-1]) / 2, -np.diff(loss) / np.diff(time)
     least = 0.01 * float(speed.max())
     count = sum(turn.rising for turn in turns(middle, speed, least, least))
@@ -198,7 +199,7 @@ def _first(evidence: Evidence) -> Regime:
 
 
 def _came(evidence: Evidence) -> Condition:
-    return evidence.reached > 0, "the run ends before its first drop"
+    return evidence.drops_reached > 0, "the run ends before its first drop"
 
 
 @claim("LIN:first-drop", _first)
@@ -215,7 +216,7 @@ def _first_drop(evidence: Evidence) -> Comparison:
 
 
 def _several_heads(evidence: Evidence) -> Regime:
-    regime = narrowed(_first(evidence), _apart(evidence, np.inf))
+    regime = narrowed(_first(evidence), _heads_separate(evidence, np.inf))
     return not_applicable("there is one head") if regime.applies and evidence.model.heads == 1 else regime
 
 
@@ -231,10 +232,10 @@ def _winner(evidence: Evidence) -> Comparison:
     return Comparison(drop.head + 1, head + 1, "exact", head == drop.head, reason, unit="head")
 
 
-def _apart(evidence: Evidence, without: float) -> Condition:
+def _heads_separate(evidence: Evidence, without: float) -> Condition:
     """Whether no two heads are close to each other before the first drop; `without` is the ratio where none is predicted."""
     ratio = evidence.predicted[0].ratio if evidence.predicted else without
-    return ratio >= LIMITS.apart, f"two heads are within a factor {ratio:.3g} of each other's T, below {LIMITS.apart:g}"
+    return ratio >= LIMITS.separate, f"two heads are within a factor {ratio:.3g} of each other's T, below {LIMITS.separate:g}"
 
 
 def _course_regime(evidence: Evidence) -> Regime:
@@ -242,7 +243,7 @@ def _course_regime(evidence: Evidence) -> Regime:
     regime = _flow(evidence, False, _small_start(evidence, LIMITS.course), about=about)
     if not regime.holds:
         return regime
-    regime = narrowed(regime, _separated(evidence), _apart(evidence, 0.0))
+    regime = narrowed(regime, _separated(evidence), _heads_separate(evidence, 0.0))
     return _first(evidence) if regime.holds else regime
 
 
@@ -267,15 +268,11 @@ def _course(evidence: Evidence) -> Comparison:
 
 
 def _cascades(evidence: Evidence) -> Regime:
-    return _flow(
+    return _plateaus(
         evidence,
-        False,
-        _small_start(evidence, LIMITS.small),
-        _separated(evidence),
-        _all_drops(evidence),
-        holds=f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}; "
+        f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}; "
         "drops after close heads are left out",
-        about=(evidence.model.rank == 1 and evidence.model.reach > 1, "the cascade is of two or more heads of rank one"),
+        (evidence.model.rank == 1 and evidence.model.reach > 1, "the cascade is of two or more heads of rank one"),
     )
 
 
@@ -286,7 +283,7 @@ def _judged(evidence: Evidence) -> list[tuple[float, float, bool]]:
     """
     rows = []
     for drop, measured in zip(evidence.predicted, evidence.times, strict=False):
-        if drop.ratio < LIMITS.apart or measured is None:
+        if drop.ratio < LIMITS.separate or measured is None:
             break
         rows.append((drop.time, measured, evidence.owners[drop.direction] == drop.head))
     return rows[1:]
@@ -300,21 +297,21 @@ def _cascade(evidence: Evidence) -> Comparison:
     """
     if not evidence.predicted or evidence.times[0] is None:
         return undecided("no first drop", LIMITS.right)
-    own = abs(evidence.times[0] / evidence.predicted[0].time - 1)
-    if own > LIMITS.later:
-        reason = f"the first drop of this run is off by {own:.1%}, so it is none of the runs that the cascade is about"
+    error_here = abs(evidence.times[0] / evidence.predicted[0].time - 1)
+    if error_here > LIMITS.later:
+        reason = f"the first drop of this run is off by {error_here:.1%}, so it is none of the runs that the cascade is about"
         return Comparison(LIMITS.right, 0.0, "at least", False, reason, unit="of later drops")
     runs = [evidence, *evidence.companions("from_seed", range(LIMITS.runs))]
     rows = [row for run in runs for row in _judged(run)]
     if len(rows) < LIMITS.least:
         return undecided(f"{len(rows)} later drops of {len(runs)} runs are in regime, fewer than {LIMITS.least}", LIMITS.right)
     predicted, measured, heads = zip(*rows, strict=True)
-    errors = [abs(seen / law - 1) for law, seen, _ in rows]
+    errors = [abs(measured_time / law - 1) for law, measured_time, _ in rows]
     right = [head and error <= LIMITS.later for head, error in zip(heads, errors, strict=True)]
     share = float(np.mean(right))
     reason = (
         f"{sum(right)} of {len(rows)} later drops of {len(runs)} runs come within {LIMITS.later:.0%} by the right head;"
-        f" median error {np.median(errors):.1%}, largest {max(errors):.1%}; the first drop of this run is off by {own:.1%}"
+        f" median error {np.median(errors):.1%}, largest {max(errors):.1%}; the first drop of this run is off by {error_here:.1%}"
     )
     over = OverRuns(predicted, measured, predicted, "predicted t of later drops", "measured t", log_x=True, log_y=True)
     doubt = LIMITS.sure * float(np.sqrt(LIMITS.right * (1 - LIMITS.right) / len(rows)))
@@ -341,34 +338,30 @@ def _scale_law(evidence: Evidence) -> Comparison:
     times = [evidence.times[0], *(evidence.companion("from_scaled", factor).times[0] for factor in LIMITS.factors[1:])]
     if None in times:
         return undecided("a companion run ended before its first drop", "-", LIMITS.near)
-    seen, scales = np.array(times, dtype=float), evidence.scale * np.array(LIMITS.factors)
+    first_drops, scales = np.array(times, dtype=float), evidence.scale * np.array(LIMITS.factors)
     merged = evidence.model.merged
     if merged:
         rate = forms.merged_rate(evidence.task)
-        steps = (seen[1:] - seen[0]) / (np.log(scales[0] / scales[1:]) / rate)
-        law, expected, unit = seen[-1] - np.log(scales / scales[-1]) / rate, 1.0, "of ln(1/s)/r"
+        steps = (first_drops[1:] - first_drops[0]) / (np.log(scales[0] / scales[1:]) / rate)
+        law, expected, unit = first_drops[-1] - np.log(scales / scales[-1]) / rate, 1.0, "of ln(1/s)/r"
         measured = float(steps[int(np.argmax(np.abs(steps - 1)))])
         reason = f"d1 grows by {', '.join(f'{value:.5g}' for value in steps)} of ln(1/s)/r"
     else:
         delay = forms.delay(evidence.task, 0)
-        products = (seen - delay) * scales
+        products = (first_drops - delay) * scales
         law, expected, unit = products[-1] / scales + delay, 0.0, "of the product"
         measured = float(np.max(np.abs(products / products[-1] - 1)))
         reason = f"(d1 - delay) x s is {', '.join(f'{value:.5g}' for value in products)}: it differs by {measured:.2%}"
-    over = OverRuns(tuple(scales), tuple(seen), tuple(law), "rms of the start", "d1 (t)", log_x=True, log_y=not merged)
+    over = OverRuns(tuple(scales), tuple(first_drops), tuple(law), "rms of the start", "d1 (t)", log_x=True, log_y=not merged)
     return agreement(expected, measured, LIMITS.near, reason, unit=unit, over_runs=over)
 
 
 def _ranked(evidence: Evidence) -> Regime:
     rank = evidence.model.rank
-    return _flow(
+    return _plateaus(
         evidence,
-        False,
-        _small_start(evidence, LIMITS.small),
-        _separated(evidence),
-        _all_drops(evidence),
-        holds=f"heads of rank {rank} from {evidence.size:.2g} of their final value",
-        about=(rank != 1 and evidence.task.dim > 1, "the claim is about heads of rank above one, and several directions"),
+        f"heads of rank {rank} from {evidence.size:.2g} of their final value",
+        (rank != 1 and evidence.task.dim > 1, "the claim is about heads of rank above one, and several directions"),
     )
 
 
@@ -382,23 +375,23 @@ def opening_fits(evidence: Evidence) -> dict[int, tuple[float, float]]:
     values, owners, fits = evidence.params["v"], evidence.owners, {}
     for i in range(1, evidence.task.dim):
         head = owners[i]
-        held = [j for j in range(i) if owners[j] == head]
-        if not held:
+        inside = [j for j in range(i) if owners[j] == head]
+        if not inside:
             continue
-        steady = np.abs(np.abs(values[:, head]) / forms.head_value(evidence.task, held) - 1) <= LIMITS.steady
+        steady = np.abs(np.abs(values[:, head]) / forms.head_value(evidence.task, inside) - 1) <= LIMITS.steady
         good = np.flatnonzero(steady & (np.abs(evidence.learned[:, i]) < LIMITS.steady))
         if good.size < 5:
             continue
         stretch = np.split(good, np.flatnonzero(np.diff(good) > 1) + 1)[-1]
         keys, queries = (evidence.params[name][stretch, head] for name in ("K", "Q"))
-        rows, sign = keys[:, :, held], -1.0 if values[-1, head] < 0 else 1.0
+        rows, sign = keys[:, :, inside], -1.0 if values[-1, head] < 0 else 1.0
         grown = ((keys + sign * queries) / 2)[:, :, i]
         free = grown - np.einsum("trm,tmi,ti->tr", rows, np.linalg.pinv(rows), grown)
         size = np.linalg.norm(free, axis=1)
         if len(size) < 5 or not np.all(size > 0) or size[-1] < np.e * size[0]:
             continue
         rate = float(np.polyfit(evidence.time[stretch], np.log(size), 1)[0])
-        fits[i] = rate, forms.opening_rate(evidence.task, held, i)
+        fits[i] = rate, forms.opening_rate(evidence.task, inside, i)
     return fits
 
 
@@ -425,16 +418,16 @@ def _long_plateaus(evidence: Evidence) -> Comparison:
 
     Drops at multiples of the rank need a new head, while heads fill up one after the other.
     """
-    times = np.array([when for when in evidence.times if when is not None])
+    times = np.array([time for time in evidence.times if time is not None])
     rank = evidence.model.rank or 1
     ratios = {}
     for m in range(rank, min(evidence.model.reach, len(times)), rank):
         ratios[m] = float((times[m] - times[m - 1]) / np.diff(times[m - rank : m]).max())
     if not ratios:
         return undecided("no plateau at a multiple of the rank ended", 1.0)
-    where = min(ratios, key=lambda m: ratios[m])
-    reason = f"plateau {where} lasts {ratios[where]:.3g} times as long as the longest plateau inside the head before it"
-    return Comparison(1.0, ratios[where], "above", ratios[where] > 1, reason, unit="of the longest plateau inside a head")
+    plateau = min(ratios, key=lambda m: ratios[m])
+    reason = f"plateau {plateau} lasts {ratios[plateau]:.3g} times as long as the longest plateau inside the head before it"
+    return Comparison(1.0, ratios[plateau], "above", ratios[plateau] > 1, reason, unit="of the longest plateau inside a head")
 
 
 CLAIMS = claim.claims

@@ -17,6 +17,7 @@ from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
+from stagescope.params import Params
 from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.runs.run import Run
 
@@ -36,9 +37,9 @@ class Evidence(BaseEvidence):
     def loss(self) -> np.ndarray:
         return np.asarray(self.frames.series["loss"])
 
-    @cached_property
-    def params(self) -> dict[str, np.ndarray]:
-        return {name: np.asarray(block) for name, block in self.frames.params.items()}
+    @property
+    def params(self) -> Params:
+        return self.frames.params
 
     @property
     def model(self) -> LinearAttention:
@@ -70,8 +71,7 @@ class Evidence(BaseEvidence):
     @cached_property
     def levels(self) -> np.ndarray:
         """The losses between which the run falls: l_0 .. l_reach, of merged heads l_0 and l_D."""
-        levels = forms.levels(self.task)
-        return levels[[0, -1]] if self.model.merged else levels[: self.model.reach + 1]
+        return forms.levels_of(self.task, self.model)
 
     @cached_property
     def owners(self) -> list[int]:
@@ -103,9 +103,9 @@ class Evidence(BaseEvidence):
         return [event.time for event in self.drops.values()]
 
     @property
-    def reached(self) -> int:
+    def drops_reached(self) -> int:
         """How many drops came, one after the other."""
-        return next((m for m, when in enumerate(self.times) if when is None), len(self.times))
+        return next((m for m, time in enumerate(self.times) if time is None), len(self.times))
 
     @cached_property
     def predicted(self) -> list[Drop]:
@@ -182,8 +182,8 @@ class Evidence(BaseEvidence):
             for m in range(model.reach + 1, self.task.dim + 1):
                 events[f"d{m}"] = Event.missing("not counted")
                 notes[f"d{m}"] = f"{model.heads} heads of rank {model.rank} hold {model.reach} directions"
-        times = [float(self.time[0]), *self.times[: self.reached], None]
-        stages = tuple(self._stage(m, times[m], times[m + 1]) for m in range(self.reached + 1))
+        times = [float(self.time[0]), *self.times[: self.drops_reached], None]
+        stages = tuple(self._stage(m, times[m], times[m + 1]) for m in range(self.drops_reached + 1))
         return Stages.of(status, self.run.clock, events, stages, notes)
 
     def _stage(self, m: int, begin: float, end: float | None) -> Stage:

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from stagescope.papers.linear_icl.limits import LIMITS
+from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Params
 
@@ -26,6 +27,11 @@ def levels(task: RegressionTask) -> np.ndarray:
     return task.spectrum.sum() - np.concatenate([[0.0], np.cumsum(gains)])
 
 
+def levels_of(task: RegressionTask, model: LinearAttention) -> np.ndarray:
+    """The levels between which a model falls: l_0 .. l_reach, of merged heads l_0 and l_D."""
+    return levels(task)[[0, -1]] if model.merged else levels(task)[: model.reach + 1]
+
+
 def regression_map(task: RegressionTask, components: int) -> np.ndarray:
     """M of least squares on the first principal components, Lambda known: diag 1/(lambda_i a_i) (D, D) [LIN:pcr]."""
     return np.diag(np.where(np.arange(task.dim) < components, final_map(task), 0.0))
@@ -36,14 +42,14 @@ def final_map(task: RegressionTask) -> np.ndarray:
     return 1 / (task.spectrum * task.amplification)
 
 
-def head_value(task: RegressionTask, held: Iterable[int]) -> float:
+def head_value(task: RegressionTask, directions: Iterable[int]) -> float:
     """v_S = (sum_{i in S} 1/(lambda_i a_i))^(1/3): the value of a balanced head that holds these directions [LIN:rank]."""
-    return float(np.sum(final_map(task)[list(held)]) ** (1 / 3))
+    return float(np.sum(final_map(task)[list(directions)]) ** (1 / 3))
 
 
-def opening_rate(task: RegressionTask, held: Iterable[int], direction: int) -> float:
+def opening_rate(task: RegressionTask, directions: Iterable[int], direction: int) -> float:
     """v_S lambda_i^2: how fast keys and queries of a further direction grow in a head that holds S [LIN:rank]."""
-    return head_value(task, held) * float(task.spectrum[direction]) ** 2
+    return head_value(task, directions) * float(task.spectrum[direction]) ** 2
 
 
 def course(u: np.ndarray | float) -> np.ndarray:

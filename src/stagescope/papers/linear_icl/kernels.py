@@ -91,12 +91,12 @@ def velocity(theta, out, held):
             out[q + j] = 0.0
         for r in range(rows):
             for i in range(dim):
-                x, moved = theta[k + r * dim + i], 0.0
+                x, slope = theta[k + r * dim + i], 0.0
                 for j in range(dim):
-                    moved += held[g + i * dim + j] * theta[q + r * dim + j]
+                    slope += held[g + i * dim + j] * theta[q + r * dim + j]
                     out[q + r * dim + j] += rate_q * v * held[g + i * dim + j] * x
-                total += x * moved
-                out[k + r * dim + i] = rate_k * v * moved
+                total += x * slope
+                out[k + r * dim + i] = rate_k * v * slope
         out[h] = rate_v * total
     return loss
 
@@ -110,24 +110,24 @@ TOLERANCE, MOST_STEPS = 1e-9, 100_000
 def _silent_law(y, out, rates, grow, fade, drop, pace, gain):
     """u of the head that learns, then v, tau and gamma of each silent head.
 
-    u' = pace u^2 left, where left = 1 - M_dd/M_final is what the push on direction `drop` has left;
-    v' = sum_i g_i (A_i e^{2 gamma_i} - B_i e^{-2 gamma_i}) and tau' = v; gamma_d' = v left g_d, the others are g_i tau.
+    u' = pace u^2 push, where push = 1 - M_dd/M_final is what the push on direction `drop` has left;
+    v' = sum_i g_i (A_i e^{2 gamma_i} - B_i e^{-2 gamma_i}) and tau' = v; gamma_d' = v push g_d, the others are g_i tau.
     """
     heads, dim = grow.shape
-    left = 1.0 - y[0] * (y[0] * y[0])
+    push = 1.0 - y[0] * (y[0] * y[0])
     for h in range(heads):
         v, turn = y[1 + 3 * h], 2.0 * y[3 + 3 * h]
-        left -= gain * v * (grow[h, drop] * np.exp(turn) - fade[h, drop] * np.exp(-turn))
-    out[0] = pace * (y[0] * y[0]) * left
+        push -= gain * v * (grow[h, drop] * np.exp(turn) - fade[h, drop] * np.exp(-turn))
+    out[0] = pace * (y[0] * y[0]) * push
     for h in range(heads):
         v, tau, gamma = y[1 + 3 * h], y[2 + 3 * h], y[3 + 3 * h]
         pull = 0.0
         for i in range(dim):
             turn = 2.0 * (gamma if i == drop else rates[i] * tau)
-            pull += rates[i] * (left if i == drop else 1.0) * (grow[h, i] * np.exp(turn) - fade[h, i] * np.exp(-turn))
+            pull += rates[i] * (push if i == drop else 1.0) * (grow[h, i] * np.exp(turn) - fade[h, i] * np.exp(-turn))
         out[1 + 3 * h] = pull
         out[2 + 3 * h] = v
-        out[3 + 3 * h] = v * left * rates[drop]
+        out[3 + 3 * h] = v * push * rates[drop]
 
 
 @njit(cache=True)
@@ -142,10 +142,10 @@ def follow(y, span, largest, rates, grow, fade, drop, pace, gain):
         step = min(step, end - t)
         for s in range(6):
             for i in range(size):
-                moved = 0.0
+                change = 0.0
                 for j in range(s + 1):
-                    moved += STAGES[s, j] * stages[j, i]
-                trial[i] = y[i] + step * moved
+                    change += STAGES[s, j] * stages[j, i]
+                trial[i] = y[i] + step * change
             _silent_law(trial, stages[s + 1], rates, grow, fade, drop, pace, gain)
         worst = 0.0
         for i in range(size):

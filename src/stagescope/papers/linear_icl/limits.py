@@ -30,7 +30,7 @@ class Limits:
     steady: float = 2 * near  # v of a head must be this close to v_S while a direction opens, and M_ii below this share of
     # its end: the push on it is then as good as constant
     later: float = 0.15  # of a later drop
-    apart: float = 1 + later  # least ratio of the waits of two heads: nearer ones disturb each other
+    separate: float = 1 + later  # least ratio of the waits of two heads: nearer ones disturb each other
     # shares and counts
     tenth: float = 0.1  # a plateau is short below this share of its end time; so many of the later drops may be wrong
     right: float = 1 - tenth

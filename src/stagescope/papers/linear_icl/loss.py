@@ -57,17 +57,17 @@ class LinearPopulation(LinearLoss, ByKernel):
     def loss(self, params: Any, data: Any) -> Any:
         from stagescope.autodiff import jnp
 
-        whole, spectrum = attention_map(params, self.model.merged), data["spectrum"]
-        quadratic = jnp.sum(data["second"][:, None] * whole**2 * spectrum)
-        return jnp.sum(spectrum) - 2 * jnp.sum(spectrum**2 * jnp.diagonal(whole)) + quadratic
+        attention, spectrum = attention_map(params, self.model.merged), data["spectrum"]
+        quadratic = jnp.sum(data["second"][:, None] * attention**2 * spectrum)
+        return jnp.sum(spectrum) - 2 * jnp.sum(spectrum**2 * jnp.diagonal(attention)) + quadratic
 
     @cached_property
     def kernel(self) -> Kernel:
         """It writes the velocity at unit rates, which is half of the gradient downwards."""
         from stagescope.papers.linear_icl.kernels import RATES, hold, velocity
 
-        held = hold(self.model.heads, self.model.rank or 0, self.process.spectrum, self.process.second)
-        return Kernel(velocity, held, RATES, ("v", "U", "U") if self.model.merged else ("v", "K", "Q"), writes=-0.5)
+        constants = hold(self.model.heads, self.model.rank or 0, self.process.spectrum, self.process.second)
+        return Kernel(velocity, constants, RATES, ("v", "U", "U") if self.model.merged else ("v", "K", "Q"), writes=-0.5)
 
 
 def attention_map(params: Any, merged: bool) -> Any:
@@ -129,8 +129,8 @@ class LinearSampled(LinearLoss, OnBatches):
     def loss(self, params: Any, data: Any) -> Any:
         from stagescope.autodiff import jnp
 
-        seen = jnp.einsum("si,ij,sj->s", data["beta"], attention_map(params, self.model.merged), data["query"])
-        return jnp.mean((data["answer"] - seen) ** 2)
+        answers = jnp.einsum("si,ij,sj->s", data["beta"], attention_map(params, self.model.merged), data["query"])
+        return jnp.mean((data["answer"] - answers) ** 2)
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """Half of the gradient that a step sees: the push G of its batch in place of the mean one [LIN:flow]."""

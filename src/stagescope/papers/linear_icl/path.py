@@ -21,7 +21,7 @@ def regime(task: RegressionTask, scale: float, drops: list[Drop], m: int) -> str
     if m == 0:
         return "first" if scale <= LIMITS.small * forms.start_unit(task, False) else "first, large start"
     opens = "inside a head" if drops[m].blow_up is None else "by another head"
-    together = any(drop.ratio < LIMITS.apart for drop in drops[: m + 1])
+    together = any(drop.ratio < LIMITS.separate for drop in drops[: m + 1])
     mixed = forms.purity(task, scale, m + 1) > LIMITS.purity
     return f"{opens}{', two heads close' * together}{', directions mixed' * mixed}"
 
@@ -29,13 +29,13 @@ def regime(task: RegressionTask, scale: float, drops: list[Drop], m: int) -> str
 def _error(name: str, task: RegressionTask, model: LinearAttention) -> float | str:
     """The error that 95 % of drops of a regime stay within, relatively; a sentence where it was never measured."""
     table = published("stagescope.papers.linear_icl")["path_errors"].value
-    asked = {"directions": task.dim, "rank": model.rank or 0, "heads": model.heads}
-    beyond = [f"{asked[size]} {size}, beyond {most}" for size, most in table["largest"].items() if asked[size] > most]
+    sizes = {"directions": task.dim, "rank": model.rank or 0, "heads": model.heads}
+    beyond = [f"{sizes[size]} {size}, beyond {largest}" for size, largest in table["largest"].items() if sizes[size] > largest]
     error, drops = table["regimes"].get(name, (None, 0))
     if not beyond and error is not None:
         return error
-    why = beyond[0] if beyond else f"{drops} drops {name}, too few for their 95 % quantile"
-    return f"the theory was not tried enough here ({why}); leave out --path to predict by the flow"
+    reason = beyond[0] if beyond else f"{drops} drops {name}, too few for their 95 % quantile"
+    return f"the theory was not tried enough here ({reason}); leave out --path to predict by the flow"
 
 
 def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
@@ -43,9 +43,9 @@ def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.i
     if isinstance(law, LinearSampled):
         raise InputError("this loss draws a batch for every step, so it has no flow to predict; leave out --batch")
     scale, task, model = root_mean_square(start), law.task, law.model
-    most = LIMITS.spread * LIMITS.first * forms.start_unit(task, model.merged)
-    if not 0 < scale <= most:
-        raise InputError(f"the start has rms {scale:.3g}; a path begins near the origin, above 0 and up to {most:.2g} here")
+    largest = LIMITS.spread * LIMITS.first * forms.start_unit(task, model.merged)
+    if not 0 < scale <= largest:
+        raise InputError(f"the start has rms {scale:.3g}; a path begins near the origin, above 0 and up to {largest:.2g} here")
     levels = forms.levels(task)
     if model.merged:
         rate, ends = forms.merged_rate(task), levels[[0, -1]]
@@ -63,8 +63,8 @@ def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.i
             error = error if isinstance(error, str) else _error(regime(task, scale, drops, m), task, model)
             events[f"d{m + 1}"] = _event(drops[m].time, error, until)
         else:
-            why = room if m >= model.reach else "no head can grow"
-            events[f"d{m + 1}"] = Predicted(None, reason=why, beyond=until, absent=True)
+            reason = room if m >= model.reach else "no head can grow"
+            events[f"d{m + 1}"] = Predicted(None, reason=reason, beyond=until, absent=True)
     events = in_order(events)
     # no plateau is left at a linear rate: a silent head blows up at a finite time
     times = [0.0, *(event.t for event in events.values() if event.t is not None)]
@@ -81,13 +81,13 @@ def _path(legs: list[Leg], events: dict[str, Predicted], levels: np.ndarray) -> 
     return SaddlePath(tuple(legs), events, tuple(unsure(events)), 0.0, np.zeros(0), {}, halves)
 
 
-def _event(when: float, error: float | str, until: float) -> Predicted:
+def _event(time: float, error: float | str, until: float) -> Predicted:
     if isinstance(error, str):
         return Predicted(None, reason=error)
-    if not when <= until:
+    if not time <= until:
         return Predicted(None, reason=f"it does not come by t={until:g}", beyond=until)
-    half = (error + SOLVER) * when
-    return Predicted(when, when - half, when + half)
+    half = (error + SOLVER) * time
+    return Predicted(time, time - half, time + half)
 
 
 def _settled() -> AtRest:
@@ -96,8 +96,7 @@ def _settled() -> AtRest:
 
 
 def _flow_times(steps: FlowSteps) -> dict[str, float | None]:
-    model, levels = steps.law.model, forms.levels(steps.law.task)
-    levels = levels[[0, -1]] if model.merged else levels[: model.reach + 1]
+    levels = forms.levels_of(steps.law.task, steps.law.model)
     middles = enumerate(((levels[:-1] + levels[1:]) / 2).tolist(), start=1)
     return {f"d{m}": first_crossing(steps.time, steps.loss, middle, rising=False) for m, middle in middles}
 

@@ -33,7 +33,7 @@ class RegressionTask(Described):
             raise ValueError(
                 f"eigenvalues are {self.eigenvalues}; take them from {1 / LARGEST:g} to {LARGEST:g}, others overflow"
             )
-        if any(one < other for one, other in pairwise(self.eigenvalues)):
+        if any(one < following for one, following in pairwise(self.eigenvalues)):
             raise ValueError(f"eigenvalues are {self.eigenvalues}; list the largest first")
         if not self.contexts or min(self.contexts) < 1:
             raise ValueError(f"contexts are {self.contexts}; give at least one length, each 1 or more")

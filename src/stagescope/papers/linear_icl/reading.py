@@ -36,8 +36,8 @@ def _pieces(time: np.ndarray, curves: Evidence) -> np.ndarray:
     falls = np.abs(np.diff(curves.loss)) / (LIMITS.near * float(curves.levels[0]))
     grown = np.abs(np.diff(np.log(np.abs(curves.learned) + LIMITS.floor), axis=0)).max(axis=1) / LIMITS.growth
     pieces = np.ceil(np.maximum(falls, grown)).astype(int)
-    many = len(time) + pieces[pieces > 1].sum() > LIMITS.most_frames
-    return np.ones_like(pieces) if many else np.minimum(pieces, 50)
+    too_many = len(time) + pieces[pieces > 1].sum() > LIMITS.most_frames
+    return np.ones_like(pieces) if too_many else np.minimum(pieces, 50)
 
 
 class LinearReading(Reading):

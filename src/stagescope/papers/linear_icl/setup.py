@@ -42,22 +42,22 @@ def flow_frames(
     inside = [pair for pair in zip(times, widths, strict=True) if 0 < pair[0] < until]
     if not inside:
         return until, LogSpaced(frames=frames)
-    at, wide = zip(*inside, strict=True)
-    return until, Around(at=at, widths=wide, frames=frames)
+    centres, widths = zip(*inside, strict=True)
+    return until, Around(at=centres, widths=widths, frames=frames)
 
 
 def expected_drops(task: RegressionTask, model: LinearAttention, start: Params) -> tuple[list[float], list[float]]:
     """When drops are predicted, and about how long each takes."""
     if model.rank is None:
-        when = forms.merged_drop_time(task, start)
-        return ([when], [3 / forms.merged_rate(task)]) if np.isfinite(when) else ([], [])
+        time = forms.merged_drop_time(task, start)
+        return ([time], [3 / forms.merged_rate(task)]) if np.isfinite(time) else ([], [])
     drops = cascade(task, SilentHead.all_of(start), model.rank)
     return [drop.time for drop in drops], [3 / forms.pace(task, drop.direction) for drop in drops]
 
 
 def play_draws(seed: int) -> dict[str, np.ndarray]:
     """Starts of the largest models that the sliders reach; smaller ones have the first numbers of each block of a stream."""
-    most = {slider.option: int(slider.high) for slider in PLAY.sliders}
+    largest = {slider.option: int(slider.high) for slider in PLAY.sliders}
     dim = max(len(preset.get("eigenvalues", ())) for preset in PRESETS.values())
-    models = [LinearAttention(dim=dim, heads=most["heads"], rank=rank) for rank in (most["rank"], None)]
+    models = [LinearAttention(dim=dim, heads=largest["heads"], rank=rank) for rank in (largest["rank"], None)]
     return {name: block.ravel() for model in models for name, block in model.init(seed, 1.0).items()}

@@ -26,10 +26,10 @@ def _begins_low(evidence: Evidence) -> Regime:
         return not_applicable("under a doubly stochastic prior a unigram is the uniform prediction")
     if evidence.model in LIMITS.slow and not _reads_unigrams(evidence):
         return Regime(False, "the best unigram member of this model is nearer to another strategy: sequences are too short")
-    wanted = min(int(evidence.model in ("S", "S3")), len(evidence.strategies.names) - 2)
-    distance = max(0.0, float(evidence.divergences[0, wanted]))
-    reason = f"at the start the {evidence.strategies.names[wanted]} strategy is {distance:.2g} nats away"
-    return Regime(int(evidence.nearest[0]) == wanted and distance < LIMITS.small, reason)
+    lowest = min(int(evidence.model in ("S", "S3")), len(evidence.strategies.names) - 2)
+    distance = max(0.0, float(evidence.divergences[0, lowest]))
+    reason = f"at the start the {evidence.strategies.names[lowest]} strategy is {distance:.2g} nats away"
+    return Regime(int(evidence.nearest[0]) == lowest and distance < LIMITS.small, reason)
 
 
 def _reads_unigrams(evidence: Evidence) -> bool:
@@ -47,8 +47,8 @@ def _order(evidence: Evidence) -> Comparison:
     names = ["uniform", "unigram", "bigram", "trigram"]
     expected = {"S": names[1:3], "S3": names[1:]}.get(evidence.model, names[:3])
     places = [first for first, _ in evidence.stretches]
-    seen = [evidence.strategies.names[int(evidence.nearest[place])] for place in places]
-    settled = [seen[i] for i in range(len(seen)) if evidence.clear[places[i]] or i in (0, len(seen) - 1)]
+    nearest = [evidence.strategies.names[int(evidence.nearest[place])] for place in places]
+    settled = [nearest[i] for i in range(len(nearest)) if evidence.clear[places[i]] or i in (0, len(nearest) - 1)]
     path = [name for i, name in enumerate(settled) if i == 0 or name != settled[i - 1]]
     ended = bool(evidence.clear[-1]) and path[-1] == expected[-1]
     holds = path == expected if ended else None
@@ -78,21 +78,21 @@ def _rests(evidence: Evidence) -> Regime:
 def _levels(evidence: Evidence) -> Comparison:
     """R and F: the plateau between t_1 and t_2 is at its class. S and S3: the end is at the last entropy."""
     if evidence.model in LIMITS.slow:
-        if (rest := evidence.rest) is None or evidence.t2 is None:
+        if (plateau := evidence.plateau_between) is None or evidence.t2 is None:
             return undecided("the run has not passed t_1 and t_2", None, LIMITS.level, "nats")
-        noise = 2 * noise_near(evidence.time, evidence.loss, rest.t)
-        reason = f"the loss rests at {rest.loss:.5f} at t = {rest.t:.4g}; the unigram class has {rest.level:.5f}"
-        return agreement(rest.level, rest.loss, LIMITS.level, reason, measured_error=noise, unit="nats")
+        noise = 2 * noise_near(evidence.time, evidence.loss, plateau.t)
+        reason = f"the loss rests at {plateau.loss:.5f} at t = {plateau.t:.4g}; the unigram class has {plateau.level:.5f}"
+        return agreement(plateau.level, plateau.loss, LIMITS.level, reason, measured_error=noise, unit="nats")
     loss, level = evidence.loss, float(evidence.levels.losses[-1])
     tolerance, last = (LIMITS.level, "t2") if evidence.model == "S" else (LIMITS.entropy, "t3")
     if evidence.event_time(last)[0] is None:
         return undecided(f"the run ends before {last}", level, tolerance, "nats")
-    left = _left(evidence)
-    reason = f"the loss ends at {loss[-1]:.5f}, the entropy is {level:.5f}; it fell by {left:.1e} in the last half"
-    return agreement(level, float(loss[-1]) - left / 2, tolerance, reason, measured_error=left / 2, unit="nats")
+    last_fall = _last_fall(evidence)
+    reason = f"the loss ends at {loss[-1]:.5f}, the entropy is {level:.5f}; it fell by {last_fall:.1e} in the last half"
+    return agreement(level, float(loss[-1]) - last_fall / 2, tolerance, reason, measured_error=last_fall / 2, unit="nats")
 
 
-def _left(evidence: Evidence) -> float:
+def _last_fall(evidence: Evidence) -> float:
     """What the loss fell by in the last half of the run: one that falls like 1/t has as much before it."""
     time, loss = evidence.time, evidence.loss
     return float(np.ptp(loss[time >= 0.5 * time[-1]]))
@@ -128,31 +128,31 @@ def _two_heads(evidence: Evidence) -> Regime:
 def _trigram(evidence: Evidence) -> Comparison:
     """Head 1 has most of its attention on lag 1, later head 2 on lag 2, and the loss ends at the trigram entropy."""
     first, second = evidence.attention[:, 0, 1], evidence.attention[:, 1, 2]
-    joined = [np.flatnonzero(mass > 0.5) for mass in (first, second)]
+    frames_joined = [np.flatnonzero(mass > 0.5) for mass in (first, second)]
     gap = float(evidence.loss[-1] - evidence.levels.losses[-1])
     words = f"the loss ends {gap:+.1e} nats from the trigram entropy; attention ends {first[-1]:.2f} and {second[-1]:.2f}"
-    if evidence.events["t3"].time is None or any(not frames.size for frames in joined):
+    if evidence.events["t3"].time is None or any(not frames.size for frames in frames_joined):
         late = evidence.events["t3"].time is not None
         return Comparison(0.0, gap, LIMITS.entropy, False if late else None, f"{words}; a head has not joined", unit="nats")
-    times = [float(evidence.time[found[0]]) for found in joined]
+    times = [float(evidence.time[frames[0]]) for frames in frames_joined]
     words += f"; they join at {times[0]:.4g} and {times[1]:.4g}"
     if times[0] >= times[1]:
         return Comparison(0.0, gap, LIMITS.entropy, False, words, unit="nats")
-    falling = gap > LIMITS.entropy >= gap - _left(evidence)
+    falling = gap > LIMITS.entropy >= gap - _last_fall(evidence)
     return Comparison(0.0, gap, LIMITS.entropy, None if falling else abs(gap) <= LIMITS.entropy, words, unit="nats")
 
 
 def _attends(evidence: Evidence) -> Regime:
     if evidence.model not in ("S", "T"):
         return not_applicable("layer 2 of S and T alone is attention")
-    when = evidence.t2
-    return Regime(when is not None, "t_2 was reached" if when is not None else "t_2 was not reached")
+    t2 = evidence.t2
+    return Regime(t2 is not None, "t_2 was reached" if t2 is not None else "t_2 was not reached")
 
 
 @claim("MIC:induction", _attends)
 def _induction(evidence: Evidence) -> Comparison:
     """More than half of the way from chance to attention on what followed earlier occurrences, and less at the start."""
-    first, last = (induction_score(evidence.law, evidence.at(frame)) for frame in (0, len(evidence.time) - 1))
+    first, last = (induction_score(evidence.law, evidence.run.at(frame)) for frame in (0, len(evidence.time) - 1))
     scores = f"{last:.3f} at the end and {round(first, 3) + 0.0:.3f} at the start"  # no -0.000
     reason = f"the induction score of layer 2 is {scores}, 0 by chance, 1 at most"
     error = 0.0 if evidence.model == "S" else LIMITS.sampled
@@ -179,10 +179,10 @@ def _sequence_score(law: FiniteLoss, params: Params) -> tuple[float, float]:
     """On sampled sequences, over attention on places after the current token alone, where there are some: the largest score."""
     tokens = law.data["tokens"][: LIMITS.compared]
     before = np.roll(tokens, 1, axis=1)
-    same = (tokens[:, :, None] == before[:, None, :]) & np.tri(tokens.shape[1], dtype=bool)
-    same[:, :, 0] = False
-    alone = prefix_match(same / np.maximum(same.sum(axis=2, keepdims=True), 1), tokens)
-    attended, even = (prefix_match(each, tokens) for each in (layer_two(law, params, tokens), even_patterns(*tokens.shape)))
+    matches = (tokens[:, :, None] == before[:, None, :]) & np.tri(tokens.shape[1], dtype=bool)
+    matches[:, :, 0] = False
+    alone = prefix_match(matches / np.maximum(matches.sum(axis=2, keepdims=True), 1), tokens)
+    attended, even = (prefix_match(weights, tokens) for weights in (layer_two(law, params, tokens), even_patterns(*tokens.shape)))
     return attended / alone, even / alone
 
 
@@ -200,7 +200,7 @@ def _infinite(evidence: Evidence) -> Regime:
         return not_applicable("closed forms are for R and S")
     if evidence.run.clock != "t":
         return Regime(False, "Adam moves all scores alike, whatever their gradients are")
-    good = evidence.from_zero and bool(np.ptp(evidence.start["v"]) < LIMITS.same)
+    good = evidence.from_zero and bool(np.ptp(evidence.start["v"]) < LIMITS.rounding)
     reason = "the match begins at zero and attention even over the lags" if good else "the start is not even, or has a match"
     return Regime(good, reason)
 
@@ -225,12 +225,12 @@ def _lag_gradient(evidence: Evidence) -> Comparison:
             predicted, measured, LIMITS.exact * predicted, None, "attention on lag 1 has not doubled yet", unit="1/t"
         )
     frame = int(np.searchsorted(evidence.time, lag))
-    moved = (evidence.params["v"][frame] - evidence.params["v"][0])[: LIMITS.shown]
-    odd = range(1, len(moved), 2)
-    zigzag = all(moved[d] > moved[d - 1] and (d + 1 >= len(moved) or moved[d] > moved[d + 1]) for d in odd)
-    leads = int(np.argmax(moved)) == 1
+    changes = (evidence.run.params["v"][frame] - evidence.run.params["v"][0])[: LIMITS.lags_compared]
+    odd = range(1, len(changes), 2)
+    zigzag = all(changes[d] > changes[d - 1] and (d + 1 >= len(changes) or changes[d] > changes[d + 1]) for d in odd)
+    leads = int(np.argmax(changes)) == 1
     close = abs(measured / predicted - 1) <= LIMITS.exact
-    shape = f"scores moved by {', '.join(f'{each:.2g}' for each in moved)} when attention on lag 1 had doubled"
+    shape = f"scores moved by {', '.join(f'{change:.2g}' for change in changes)} when attention on lag 1 had doubled"
     reason = f"|F| is {measured:.8g} at the start, the closed form {predicted:.8g}; {shape}"
     return Comparison(predicted, measured, LIMITS.exact * predicted, close and zigzag and leads, reason, unit="1/t")
 
@@ -257,8 +257,8 @@ def on_plateau(evidence: Evidence) -> Regime:
         return not_applicable("the law is that of the unigram plateau of R")
     if not evidence.flow or not evidence.from_zero:
         return Regime(False, "the run is no flow from a match of zero")
-    if evidence.lags < min(LIMITS.many):
-        return Regime(False, f"{evidence.lags} lags; at least {min(LIMITS.many)} are needed")
+    if evidence.lags < min(LIMITS.lags_needed):
+        return Regime(False, f"{evidence.lags} lags; at least {min(LIMITS.lags_needed)} are needed")
     law = evidence.plateau_time
     if not np.isfinite(law):
         return Regime(False, "lag 1 does not lead on the plateau")
@@ -271,19 +271,19 @@ def on_plateau(evidence: Evidence) -> Regime:
 
 @claim("MIC:plateau-law", on_plateau)
 def _law(evidence: Evidence) -> Comparison:
-    lags = max(evidence.lags, min(LIMITS.many))
-    return _timed(evidence, evidence.plateau_time, min(share for least, share in LIMITS.many.items() if lags >= least))
+    lags = max(evidence.lags, min(LIMITS.lags_needed))
+    return _timed(evidence, evidence.plateau_time, min(share for least, share in LIMITS.lags_needed.items() if lags >= least))
 
 
 def _timed(evidence: Evidence, predicted: float, share: float) -> Comparison:
     """t_2 beside a law."""
-    when, half = evidence.event_time("t2")
-    if when is None:
+    t2, half = evidence.event_time("t2")
+    if t2 is None:
         late = evidence.end > (1 + share) * predicted
         words = f"t_2 was not reached by {evidence.time[-1]:.4g}; the law is {predicted:.4g}"
         return Comparison(predicted, None, share * predicted, False if late else None, words, unit="t")
-    reason = f"t_2 is {when:.5g}, the law {predicted:.5g}: {when / predicted:.3f} of it"
-    return agreement(predicted, when, share * predicted, reason, measured_error=half, unit="t")
+    reason = f"t_2 is {t2:.5g}, the law {predicted:.5g}: {t2 / predicted:.3f} of it"
+    return agreement(predicted, t2, share * predicted, reason, measured_error=half, unit="t")
 
 
 def _two_steps(evidence: Evidence) -> Regime:
@@ -306,8 +306,8 @@ def _two_step(evidence: Evidence) -> Comparison:
 
 
 def _of_study(evidence: Evidence, regime: Regime) -> Regime:
-    made = evidence.run.config is not None, "the run was not made by the study, so it has no options to change"
-    return narrowed(regime, made)
+    from_study = evidence.run.config is not None, "the run was not made by the study, so it has no options to change"
+    return narrowed(regime, from_study)
 
 
 def _noise_regime(evidence: Evidence) -> Regime:
@@ -316,26 +316,30 @@ def _noise_regime(evidence: Evidence) -> Regime:
         return regime
     lags = effective_lags(scores)
     calm = bool(np.std(scores) <= 1.3), "the scores of the lags begin with more noise than one"
-    many = lags >= LIMITS.fewest, f"{lags:.0f} effective lags; at least {LIMITS.fewest} are needed"
-    return _of_study(evidence, narrowed(regime, calm, many))
+    enough_lags = lags >= LIMITS.fewest, f"{lags:.0f} effective lags; at least {LIMITS.fewest} are needed"
+    return _of_study(evidence, narrowed(regime, calm, enough_lags))
 
 
 @claim("MIC:start-noise", _noise_regime)
 def _noise(evidence: Evidence) -> Comparison:
     """t_2 over its law at other noises beside that of the run, each with the lags of its own start."""
-    made = evidence.companions("changed", [{"init_scale": sigma, "until": None} for sigma in LIMITS.noises])
-    runs = [each for each in made if each.plateau.leads and effective_lags(each.start["v"]) >= LIMITS.fewest]
-    when = evidence.t2
-    timed = [(each, each.t2) for each in runs]
-    known = [(float(np.std(each.start["v"])), t / each.plateau_time) for each, t in timed if t is not None]
-    if when is None or len(known) < 2:
+    companions = evidence.companions("changed", [{"init_scale": sigma, "until": None} for sigma in LIMITS.noises])
+    runs = [
+        companion for companion in companions if companion.plateau.leads and effective_lags(companion.start["v"]) >= LIMITS.fewest
+    ]
+    t2 = evidence.t2
+    timed = [(companion, companion.t2) for companion in runs]
+    ratios = [(float(np.std(companion.start["v"])), t / companion.plateau_time) for companion, t in timed if t is not None]
+    if t2 is None or len(ratios) < 2:
         return undecided("t_2 was not reached in this run, or in fewer than two beside it", 0.0, LIMITS.small)
-    own = when / evidence.plateau_time
-    apart = max(abs(ratio / own - 1) for _, ratio in known)
-    over = OverRuns(tuple(x for x, _ in known), tuple(y for _, y in known), (own,) * len(known), "noise of v", "t_2 over its law")
-    shown = ", ".join(f"{y:.3f}" for _, y in known)
-    reason = f"t_2 over its law is {own:.3f} here and {shown} at noises {', '.join(f'{x:.2g}' for x, _ in known)}"
-    return Comparison(0.0, apart, LIMITS.small, apart <= LIMITS.small, reason, over_runs=over)
+    ratio_here = t2 / evidence.plateau_time
+    spread = max(abs(ratio / ratio_here - 1) for _, ratio in ratios)
+    over = OverRuns(
+        tuple(x for x, _ in ratios), tuple(y for _, y in ratios), (ratio_here,) * len(ratios), "noise of v", "t_2 over its law"
+    )
+    ratio_words = ", ".join(f"{y:.3f}" for _, y in ratios)
+    reason = f"t_2 over its law is {ratio_here:.3f} here and {ratio_words} at noises {', '.join(f'{x:.2g}' for x, _ in ratios)}"
+    return Comparison(0.0, spread, LIMITS.small, spread <= LIMITS.small, reason, over_runs=over)
 
 
 def _slower_lags(evidence: Evidence) -> Regime:
@@ -346,22 +350,22 @@ def _slower_lags(evidence: Evidence) -> Regime:
     if evidence.run.clock != "t":
         return Regime(False, "Adam has no plateau to be delayed on")
     gain = evidence.law.length**2 if evidence.model == "F" else 1  # logits of F are sums over the sequence
-    rho, most = evidence.ratio / gain, LIMITS.slow["F"]  # above equal rates attention does not wait for unigrams
-    return _of_study(evidence, Regime(rho <= most, f"rho = {rho:.3g}, at most {most:g}"))
+    rho, largest = evidence.ratio / gain, LIMITS.slow["F"]  # above equal rates attention does not wait for unigrams
+    return _of_study(evidence, Regime(rho <= largest, f"rho = {rho:.3g}, at most {largest:g}"))
 
 
 @claim("MIC:doubly-stochastic", _slower_lags)
 def _doubly(evidence: Evidence) -> Comparison:
     change: dict[str, Any] = {"doubly_stochastic": True}
-    when, half = evidence.event_time("t2")
+    t2, half = evidence.event_time("t2")
     runs = evidence.companions("changed", [change | ({"until": None} if evidence.flow and evidence.model == "R" else {})])
-    if when is None or not runs or runs[0].t2 is None:
+    if t2 is None or not runs or runs[0].t2 is None:
         return undecided("t_2 was not reached in both runs", LIMITS.earlier, "at least")
-    other, error = runs[0].event_time("t2")
-    ratio = when / other if other else np.inf
-    spread = ratio * float(np.hypot(half / when, error / other)) if other else 0.0
-    reason = f"t_2 is {when:.4g}, under the doubly stochastic prior {other:.4g}: {ratio:.3g} times as late"
-    over = OverRuns((0.0, 1.0), (when, other), (), "doubly stochastic", f"t_2 ({evidence.run.clock})", log_y=True)
+    t2_doubly, error = runs[0].event_time("t2")
+    ratio = t2 / t2_doubly if t2_doubly else np.inf
+    spread = ratio * float(np.hypot(half / t2, error / t2_doubly)) if t2_doubly else 0.0
+    reason = f"t_2 is {t2:.4g}, under the doubly stochastic prior {t2_doubly:.4g}: {ratio:.3g} times as late"
+    over = OverRuns((0.0, 1.0), (t2, t2_doubly), (), "doubly stochastic", f"t_2 ({evidence.run.clock})", log_y=True)
     comparison = at_least(ratio, LIMITS.earlier, reason, measured_error=spread)
     return Comparison(
         LIMITS.earlier, comparison.measured, "at least", comparison.holds, comparison.reason, None, spread, over_runs=over
@@ -378,18 +382,18 @@ def _with_adam(evidence: Evidence) -> Regime:
 @claim("MIC:adam", _with_adam)
 def _adam(evidence: Evidence) -> Comparison:
     """Steps to t_2 over a factor of eight in the number of lags."""
-    own = evidence.lags
-    factors = (0.5, 2, 4) if 4 * own <= LIMITS.adam_lags else (0.5, 0.25, 0.125)
-    counts = sorted({max(2, round(own * factor)) for factor in factors} - {own})
+    lags = evidence.lags
+    factors = (0.5, 2, 4) if 4 * lags <= LIMITS.adam_lags else (0.5, 0.25, 0.125)
+    counts = sorted({max(2, round(lags * factor)) for factor in factors} - {lags})
     runs = [evidence, *evidence.companions("changed", [{"lags": count} for count in counts])]
-    steps = [(each.lags, each.t2) for each in sorted(runs, key=lambda each: each.lags)]
-    if len(steps) < 3 or any(when is None for _, when in steps):
+    steps = [(run.lags, run.t2) for run in sorted(runs, key=lambda run: run.lags)]
+    if len(steps) < 3 or any(t2 is None for _, t2 in steps):
         return undecided("t_2 was not reached in all runs, or there are fewer than three", 0.0, LIMITS.fifth)
-    times = np.array([when for _, when in steps], dtype=float)
-    apart = float(np.max(np.abs(times / times.mean() - 1)))
+    times = np.array([t2 for _, t2 in steps], dtype=float)
+    spread = float(np.max(np.abs(times / times.mean() - 1)))
     over = OverRuns(tuple(float(n) for n, _ in steps), tuple(times), (times.mean(),) * len(times), "lags", "steps", log_x=True)
     reason = f"t_2 is at {', '.join(f'{t:.0f}' for t in times)} steps with {', '.join(str(n) for n, _ in steps)} lags"
-    return Comparison(0.0, apart, LIMITS.fifth, apart <= LIMITS.fifth, reason, over_runs=over)
+    return Comparison(0.0, spread, LIMITS.fifth, spread <= LIMITS.fifth, reason, over_runs=over)
 
 
 CLAIMS = claim.claims

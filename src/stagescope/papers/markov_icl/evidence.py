@@ -28,12 +28,13 @@ from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import InContext, LinearPopulation, SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.rebuild import rebuilt
+from stagescope.params import Params
 from stagescope.processes.strategies import Strategies
 from stagescope.readings.evidence import Evidence as BaseEvidence
 
 NUMBERS = {"unigram": "t1", "bigram": "t2", "trigram": "t3"}
 """The event at whose half step a strategy is reached."""
-Logs = Callable[[dict[str, np.ndarray]], np.ndarray]
+Logs = Callable[[Params], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +75,6 @@ class Evidence(BaseEvidence):
     def loss(self) -> np.ndarray:
         return self.run.series["loss"]
 
-    @cached_property
-    def params(self) -> dict[str, np.ndarray]:
-        return dict(self.run.params)
-
-    def at(self, frame: int) -> dict[str, np.ndarray]:
-        return {name: np.asarray(block[frame], dtype=float) for name, block in self.params.items()}
-
-    @cached_property
-    def start(self) -> dict[str, np.ndarray]:
-        return self.at(0)
-
     @property
     def from_zero(self) -> bool:
         """Whether the match begins at zero."""
@@ -93,7 +83,7 @@ class Evidence(BaseEvidence):
     @cached_property
     def attention(self) -> np.ndarray:
         """Layer 1 by lag (frames, heads, lags)."""
-        attention = self.law.model.attention(self.params)
+        attention = self.law.model.attention(self.run.params)
         return attention if attention.ndim == 3 else attention[:, None]
 
     @property
@@ -104,7 +94,7 @@ class Evidence(BaseEvidence):
     @cached_property
     def match(self) -> np.ndarray:
         """b (frames,)."""
-        return self.law.model.match(self.params)
+        return self.law.model.match(self.run.params)
 
     # closed forms
 
@@ -173,7 +163,7 @@ class Evidence(BaseEvidence):
             del laws["unigram"]
         return Strategies(laws, weights)
 
-    def logs_of(self, params: dict[str, np.ndarray]) -> np.ndarray:
+    def logs_of(self, params: Params) -> np.ndarray:
         """Log probabilities of a model (contexts, places, tokens). Where they are a few products of arrays, JAX is not asked."""
         law, model = self.law, self.law.model
         if isinstance(law, LinearPopulation):
@@ -201,7 +191,7 @@ class Evidence(BaseEvidence):
     def _comparison(self) -> tuple[np.ndarray, ...]:
         rows = []
         for frame in self.compared:
-            logs = self.logs_of(self.at(frame))
+            logs = self.logs_of(self.run.at(frame))
             rows.append((self.strategies.divergences(logs), *self.strategies.nearest(logs)))
         return tuple(map(np.array, zip(*rows, strict=True)))
 
@@ -235,8 +225,8 @@ class Evidence(BaseEvidence):
     def _events(self, smooth: bool) -> dict[str, Event]:
         """t1 .. by the strategy they lead to, "at the start" where the run begins below; when the layers move [MIC:layers]."""
         names, losses, best = self.levels.names, self.levels.losses, self.levels.best
-        if (why := no_ladder(losses)) is not None:
-            events = {NUMBERS[name]: Event.missing(how=why) for name in names[1:]}
+        if (reason := no_ladder(losses)) is not None:
+            events = {NUMBERS[name]: Event.missing(how=reason) for name in names[1:]}
         else:
             steps = crossings(self.time, self.loss, losses, smooth)
             events = {NUMBERS[name]: event for name, event in zip(names[1:], steps, strict=True)}
@@ -249,8 +239,8 @@ class Evidence(BaseEvidence):
         events["onset"] = self._rise(self.previous, LIMITS.half, "attention on the token before")
         return events
 
-    def _rise(self, curve: np.ndarray, level: float, how: str) -> Event:
-        return crossing(self.time, curve, level, rising=True, error=LIMITS.solver * level, how=how)
+    def _rise(self, curve: np.ndarray, level: float, rule: str) -> Event:
+        return crossing(self.time, curve, level, rising=True, error=LIMITS.solver * level, how=rule)
 
     def event_time(self, name: str) -> tuple[float | None, float]:
         """When an event was, and half of its interval."""
@@ -263,7 +253,7 @@ class Evidence(BaseEvidence):
         return self.event_time("t2")[0]
 
     @cached_property
-    def rest(self) -> Rest | None:
+    def plateau_between(self) -> Rest | None:
         """The plateau between t_1 and t_2: where the loss falls least in a unit of ln t."""
         names, losses = self.levels.names, self.levels.losses
         if "unigram" not in names or no_ladder(losses) is not None:

@@ -32,32 +32,32 @@ def places(lags: int, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 def causal(v: np.ndarray, length: int) -> np.ndarray:
     """Layer 1 of every place (T, T): softmax of the scores of the lags over the places that are there."""
-    lag, seen = places(len(v), length)
-    return softmax(np.where(seen, v[lag], -np.inf))
+    lag, visible = places(len(v), length)
+    return softmax(np.where(visible, v[lag], -np.inf))
 
 
 def pairs_before(tokens: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
     """C_t = sum_{s <= t} h_s x e_{x_s} (N, T, k, k) with layer 1 given by its weights (T, T): what F reads [MIC:model-f]."""
-    here = one_hot(tokens, k)
-    return np.cumsum((weights @ here)[..., :, None] * here[..., None, :], axis=1)
+    hot = one_hot(tokens, k)
+    return np.cumsum((weights @ hot)[..., :, None] * hot[..., None, :], axis=1)
 
 
 def _layer_one(params: Any, tokens: Any, k: int) -> Any:
     """Tokens and what layer 1 has at every place (N, T, k), traceable by JAX."""
     from stagescope.autodiff import jax, jnp
 
-    here, (lag, seen) = jax.nn.one_hot(tokens, k), places(params["v"].shape[0], tokens.shape[1])
-    attention = jax.nn.softmax(jnp.where(seen, params["v"][lag], -jnp.inf), axis=1)
-    return here, jnp.einsum("ts,nsm->ntm", attention, here)
+    hot, (lag, visible) = jax.nn.one_hot(tokens, k), places(params["v"].shape[0], tokens.shape[1])
+    attention = jax.nn.softmax(jnp.where(visible, params["v"][lag], -jnp.inf), axis=1)
+    return hot, jnp.einsum("ts,nsm->ntm", attention, hot)
 
 
 def linear_logits(params: Any, tokens: Any, model: Any) -> Any:
     """Model F: logits_t = W[x_t] . C_t with C_t = sum_{s <= t} h_s x e_{x_s} (N, T, k), O(T k^2) in layer 2 [MIC:model-f]."""
     from stagescope.autodiff import jnp
 
-    here, h = _layer_one(params, tokens, model.tokens)
-    pairs = jnp.cumsum(h[..., :, None] * here[..., None, :], axis=1)
-    return jnp.einsum("ntm,ntmj->ntj", here @ model.square(params["W"]), pairs)
+    hot, h = _layer_one(params, tokens, model.tokens)
+    pairs = jnp.cumsum(h[..., :, None] * hot[..., None, :], axis=1)
+    return jnp.einsum("ntm,ntmj->ntj", hot @ model.square(params["W"]), pairs)
 
 
 def readout_logits(params: Any, tokens: Any, model: Any) -> Any:
@@ -67,12 +67,12 @@ def readout_logits(params: Any, tokens: Any, model: Any) -> Any:
     """
     from stagescope.autodiff import jax, jnp
 
-    here, h = _layer_one(params, tokens, model.tokens)
+    hot, h = _layer_one(params, tokens, model.tokens)
     scores = h @ params["W"].T
     weights = jnp.exp(scores - jax.lax.stop_gradient(jnp.max(scores, axis=1, keepdims=True)))
-    sums = jnp.cumsum(weights[..., :, None] * here[..., None, :], axis=1)
-    own = jnp.einsum("nti,ntij->ntj", here, sums)
-    average = own / jnp.maximum(jnp.sum(own, axis=2, keepdims=True), 1e-300)
+    sums = jnp.cumsum(weights[..., :, None] * hot[..., None, :], axis=1)
+    attended = jnp.einsum("nti,ntij->ntj", hot, sums)
+    average = attended / jnp.maximum(jnp.sum(attended, axis=2, keepdims=True), 1e-300)
     return average @ params["U"]
 
 
@@ -114,18 +114,21 @@ def strategies(tokens: np.ndarray, k: int, alpha: float = 1.0, order: int = 1) -
     Uniform; unigram (n_j + 1)/(t + k); bigram (n_ij + alpha)/(n_i + k alpha), the Bayes rule of Dirichlet rows; trigram.
     """
     count, length = tokens.shape
-    here = one_hot(tokens, k)
-    seen = np.cumsum(here, axis=1)
-    laws = {"uniform": np.full((count, length - 1, k), 1 / k), "unigram": (seen + 1) / (seen.sum(axis=2, keepdims=True) + k)}
+    hot = one_hot(tokens, k)
+    occurrences = np.cumsum(hot, axis=1)
+    laws = {
+        "uniform": np.full((count, length - 1, k), 1 / k),
+        "unigram": (occurrences + 1) / (occurrences.sum(axis=2, keepdims=True) + k),
+    }
     context = np.zeros_like(tokens)
     for size, name in zip(range(1, order + 1), ("bigram", "trigram"), strict=False):
         context = context + np.pad(tokens, ((0, 0), (size - 1, 0)))[:, :length] * k ** (size - 1)
-        at = one_hot(context, k**size)
-        at[:, : size - 1] = 0.0  # not so many tokens yet
-        moves = at[:, :-1, :, None] * here[:, 1:, None, :]
+        contexts = one_hot(context, k**size)
+        contexts[:, : size - 1] = 0.0  # not so many tokens yet
+        moves = contexts[:, :-1, :, None] * hot[:, 1:, None, :]
         before = np.concatenate([np.zeros((count, 1, k**size, k)), np.cumsum(moves, axis=1)], axis=1)
-        own = np.einsum("nti,ntij->ntj", at, before)
-        laws[name] = (own + alpha) / (own.sum(axis=2, keepdims=True) + k * alpha)
+        followers = np.einsum("nti,ntij->ntj", contexts, before)
+        laws[name] = (followers + alpha) / (followers.sum(axis=2, keepdims=True) + k * alpha)
     return {name: law[:, : length - 1] for name, law in laws.items()}
 
 
@@ -141,7 +144,7 @@ class FiniteLoss(InContext):
     letters: ClassVar = {LinearMatch: "F", ReadoutMatch: "T"}
 
     @model_validator(mode="after")
-    def _known(self) -> "FiniteLoss":
+    def _known_model(self) -> "FiniteLoss":
         if type(self.model) not in self.letters:
             raise ValueError(f"finite sequences are for LinearMatch (F) and ReadoutMatch (T), not {type(self.model).__name__}")
         if self.model.lags > self.length:
@@ -150,12 +153,12 @@ class FiniteLoss(InContext):
 
     @cached_property
     @abstractmethod
-    def _every(self) -> dict[str, np.ndarray]:
+    def _sequences(self) -> dict[str, np.ndarray]:
         """The sequences of the recorded loss (N, T), and their weights (N,)."""
 
     @property
     def data(self) -> Any:
-        return self._every
+        return self._sequences
 
     @property
     def logits(self) -> Callable[[Any, Any, Any], Any]:
@@ -166,8 +169,8 @@ class FiniteLoss(InContext):
 
         tokens = data["tokens"]
         predicted = jax.nn.log_softmax(self.logits(params, tokens, self.model)[:, :-1], axis=-1)
-        chosen = jnp.take_along_axis(predicted, tokens[:, 1:, None], axis=-1)[..., 0]
-        return -jnp.sum(data["weights"] * jnp.mean(chosen, axis=1))
+        likelihoods = jnp.take_along_axis(predicted, tokens[:, 1:, None], axis=-1)[..., 0]
+        return -jnp.sum(data["weights"] * jnp.mean(likelihoods, axis=1))
 
 
 class FiniteExact(Exact, FiniteLoss):
@@ -182,8 +185,8 @@ class FiniteExact(Exact, FiniteLoss):
     def _few(self) -> "FiniteExact":
         count = self.process.tokens**self.length
         if count > MOST_SEQUENCES:
-            what = f"{self.process.tokens}^{self.length} = {count:,} sequences are more than {MOST_SEQUENCES:,}"
-            raise ValueError(f"{what}; take a shorter --length, or --batch for sampled ones")
+            problem = f"{self.process.tokens}^{self.length} = {count:,} sequences are more than {MOST_SEQUENCES:,}"
+            raise ValueError(f"{problem}; take a shorter --length, or --batch for sampled ones")
         if self.process.doubly_stochastic and self.process.tokens > 2:
             raise ValueError("doubly stochastic chains of three tokens or more have no closed weights; take --batch")
         return self
@@ -193,7 +196,7 @@ class FiniteExact(Exact, FiniteLoss):
         return Enumerated(self.process, self.length)
 
     @cached_property
-    def _every(self) -> dict[str, np.ndarray]:
+    def _sequences(self) -> dict[str, np.ndarray]:
         enumerated = self.everything
         tokens, weights = enumerated.tokens, enumerated.weights
         if isinstance(self.model, LinearMatch) and self.model.form != "free":
@@ -208,8 +211,8 @@ class FiniteExact(Exact, FiniteLoss):
         if not isinstance(self.model, LinearMatch):
             return None
         size = self.model.tokens, self.model.lags, self.length
-        held = hold_prefixes(*size, self.model.place_of_form, self.data["weights"])
-        return Kernel(prefix_gradient, held, PREFIX_WEIGHTS, BLOCKS)
+        constants = hold_prefixes(*size, self.model.place_of_form, self.data["weights"])
+        return Kernel(prefix_gradient, constants, PREFIX_WEIGHTS, BLOCKS)
 
 
 class FiniteSampled(FiniteLoss):
@@ -230,12 +233,12 @@ class FiniteSampled(FiniteLoss):
         return self.process.sample(key(self.seed, "sequences", *purpose), count, self.length)
 
     @cached_property
-    def _every(self) -> dict[str, np.ndarray]:
-        return _alike(self.sequences(self.watched, "watched"))
+    def _sequences(self) -> dict[str, np.ndarray]:
+        return _equally_weighted(self.sequences(self.watched, "watched"))
 
     def draw(self, step: int) -> Any:
-        return _alike(self.sequences(self.batch, "step", step))
+        return _equally_weighted(self.sequences(self.batch, "step", step))
 
 
-def _alike(tokens: np.ndarray) -> dict[str, np.ndarray]:
+def _equally_weighted(tokens: np.ndarray) -> dict[str, np.ndarray]:
     return {"tokens": tokens, "weights": np.full(len(tokens), 1 / len(tokens))}

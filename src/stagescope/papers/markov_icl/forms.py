@@ -77,14 +77,14 @@ def class_of(law: Any, attention: np.ndarray) -> Class:
         features = np.stack([common, matched]).reshape(2, -1, k)
         return Class(features, data["law"].reshape(-1, k), data["mass"].ravel())
     tokens, length = data["tokens"], law.length
-    here, (lag, seen) = one_hot(tokens, k), places(len(attention), length)
-    weights = np.where(seen, attention[lag], 0.0)
+    hot, (lag, visible) = one_hot(tokens, k), places(len(attention), length)
+    weights = np.where(visible, attention[lag], 0.0)
     lost = weights.sum(axis=1) == 0  # nothing attended is there yet: only the place itself
     weights[lost, lost] = 1.0
     pairs = pairs_before(tokens, weights / weights.sum(axis=1, keepdims=True), k)
-    features = np.stack([pairs.sum(axis=2), np.einsum("ntm,ntmj->ntj", here, pairs)])[:, :, :-1]
+    features = np.stack([pairs.sum(axis=2), np.einsum("ntm,ntmj->ntj", hot, pairs)])[:, :, :-1]
     shares = np.repeat(data["weights"][:, None], length - 1, axis=1) / (length - 1)
-    return Class(features.reshape(2, -1, k), here[:, 1:].reshape(-1, k), shares.ravel())
+    return Class(features.reshape(2, -1, k), hot[:, 1:].reshape(-1, k), shares.ravel())
 
 
 def levels(law: Any) -> Levels:
@@ -96,16 +96,16 @@ def levels(law: Any) -> Levels:
     process, lags = law.process, law.model.lags
     best: list[np.ndarray | None] = [None] * (process.order + 2)
     if isinstance(law.model, LinearMatch):
-        unigram, bigram = (class_of(law, held).least() for held in (np.full(lags, 1 / lags), np.eye(lags)[1]))
-        same = abs(unigram[0] - bigram[0]) < LIMITS.same
-        losses = [float(np.log(process.tokens)), unigram[0], unigram[0] if same else bigram[0]]
+        unigram, bigram = (class_of(law, attention).least() for attention in (np.full(lags, 1 / lags), np.eye(lags)[1]))
+        equal = abs(unigram[0] - bigram[0]) < LIMITS.rounding
+        losses = [float(np.log(process.tokens)), unigram[0], unigram[0] if equal else bigram[0]]
         best = [np.zeros(2), unigram[1], bigram[1]]
     elif isinstance(law, FiniteLoss):
         # losses of the strategies on the very sequences that the recorded loss is over
         tokens, weights = law.data["tokens"], law.data["weights"]
         laws = strategies(tokens, process.tokens, process.concentration, process.order)
-        chosen = [np.take_along_axis(table, tokens[:, 1:, None], axis=2)[..., 0] for table in laws.values()]
-        losses = [-np.sum(weights * np.log(chances).mean(axis=1)) for chances in chosen]
+        likelihoods = [np.take_along_axis(table, tokens[:, 1:, None], axis=2)[..., 0] for table in laws.values()]
+        losses = [-np.sum(weights * np.log(chances).mean(axis=1)) for chances in likelihoods]
     else:
         losses = process.entropies
     names = ("uniform", "unigram", "bigram", "trigram")
@@ -182,13 +182,13 @@ class Plateau:
     v: np.ndarray
 
     @cached_property
-    def held(self) -> Class:
+    def held_class(self) -> Class:
         return class_of(self.law, softmax(self.v))
 
     @cached_property
     def least(self) -> tuple[float, np.ndarray]:
         """Loss of the class, and its a and b."""
-        return self.held.least()
+        return self.held_class.least()
 
     @property
     def match(self) -> float:
@@ -198,8 +198,8 @@ class Plateau:
     @cached_property
     def pull(self) -> np.ndarray:
         """G_d: what attention on lag d would take off the loss, for a match of one."""
-        held, k = self.held, self.law.model.tokens
-        weighted = (held.weights[:, None] * (held.law - np.exp(held.logs(self.least[1])))).reshape(-1, k, k)
+        unigram, k = self.held_class, self.law.model.tokens
+        weighted = (unigram.weights[:, None] * (unigram.law - np.exp(unigram.logs(self.least[1])))).reshape(-1, k, k)
         return np.einsum("cij,dcij->d", weighted, self.law.tables["powers"], optimize=True)
 
     @cached_property
@@ -224,13 +224,13 @@ class Plateau:
 
         goal = LIMITS.grown * self.match
 
-        def reached(_: float, parts: np.ndarray) -> float:
+        def at_goal(_: float, parts: np.ndarray) -> float:
             return float(parts[1] - goal)
 
-        reached.terminal = True  # pyright: ignore[reportFunctionMemberAccess]
+        at_goal.terminal = True  # pyright: ignore[reportFunctionMemberAccess]
 
         def pace(_: float, parts: np.ndarray) -> np.ndarray:
-            return self.law.model.moved_parts(self.held.slope(parts))
+            return self.law.model.moved_parts(self.held_class.slope(parts))
 
-        solution = solve_ivp(pace, (0.0, until), np.zeros(2), "LSODA", events=reached, rtol=1e-6)
+        solution = solve_ivp(pace, (0.0, until), np.zeros(2), "LSODA", events=at_goal, rtol=1e-6)
         return float(solution.t[-1]) if solution.status == 1 else np.inf

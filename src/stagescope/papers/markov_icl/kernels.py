@@ -40,8 +40,8 @@ def _mix(size, lags, held, attention, table, out):
     """out = sum_d A_d table_d, by fours of lags."""
     for n in range(size):
         held[out + n] = 0.0
-    whole = lags - lags % np.uint64(4)
-    for d in range(np.uint64(0), whole, np.uint64(4)):
+    by_fours = lags - lags % np.uint64(4)
+    for d in range(np.uint64(0), by_fours, np.uint64(4)):
         row, a = table + d * size, attention + d
         x0, x1, x2, x3 = held[a], held[a + 1], held[a + 2], held[a + 3]
         row1 = row + size
@@ -49,15 +49,15 @@ def _mix(size, lags, held, attention, table, out):
         row3 = row2 + size
         for n in range(size):
             held[out + n] += x0 * held[row + n] + x1 * held[row1 + n] + x2 * held[row2 + n] + x3 * held[row3 + n]
-    for d in range(whole, lags):
+    for d in range(by_fours, lags):
         row, x = table + d * size, held[attention + d]
         for n in range(size):
             held[out + n] += x * held[row + n]
 
 
 @njit(cache=True, fastmath=FAST)
-def _reduced_chain(k, held, w, mass, law, mixed, lift, own, logits):
-    """The loss of one chain; leaves dL/dM at `lift`, adds dL/dW at `own`."""
+def _reduced_chain(k, held, w, mass, law, mixed, lift, slope, logits):
+    """The loss of one chain; leaves dL/dM at `lift`, adds dL/dW at `slope`."""
     loss = 0.0
     for i in range(k):
         for j in range(k):
@@ -65,21 +65,21 @@ def _reduced_chain(k, held, w, mass, law, mixed, lift, own, logits):
             for m in range(k):
                 total += held[w + i * k + m] * held[mixed + m * k + j]
             held[logits + j] = total
-        chosen = 0.0
+        mean_logit = 0.0
         for j in range(k):
-            chosen += held[law + i * k + j] * held[logits + j]
+            mean_logit += held[law + i * k + j] * held[logits + j]
         share = held[mass + i]
-        loss += share * (softmax(k, held, logits) - chosen)
+        loss += share * (softmax(k, held, logits) - mean_logit)
         for j in range(k):
             surprise = share * (held[logits + j] - held[law + i * k + j])
             for m in range(k):
                 held[lift + m * k + j] += held[w + i * k + m] * surprise
-                held[own + i * k + m] += surprise * held[mixed + m * k + j]
+                held[slope + i * k + m] += surprise * held[mixed + m * k + j]
     return loss
 
 
 @njit(cache=True, fastmath=FAST)
-def read_match(theta, held, k, form, w, own):
+def read_match(theta, held, k, form, w, slope):
     """W from the parameters; its gradient is set to zero."""
     for i in range(k):
         for m in range(k):
@@ -90,21 +90,21 @@ def read_match(theta, held, k, form, w, own):
                 held[w + place] = theta[1] + (theta[0] if form == PARTS else 0.0)
             else:
                 held[w + place] = theta[0]
-            held[own + place] = 0.0
+            held[slope + place] = 0.0
 
 
 @njit(cache=True, fastmath=FAST)
-def write_match(out, held, k, form, weight, own):
+def write_match(out, held, k, form, weight, slope):
     """The gradient of W; of a and b, the sums over all entries and over the diagonal; of two entries, means over their equals."""
     if form == FREE:
         for place in range(k * k):
-            out[place] = weight * held[own + place]
+            out[place] = weight * held[slope + place]
         return
     total, diagonal = 0.0, 0.0
     for i in range(k):
-        diagonal += held[own + i * k + i]
+        diagonal += held[slope + i * k + i]
         for m in range(k):
-            total += held[own + i * k + m]
+            total += held[slope + i * k + m]
     if form == PARTS:
         out[0], out[1] = weight * total, weight * diagonal
     else:
@@ -126,20 +126,20 @@ def reduced_gradient(theta, out, held):
     mixed = pull + lags
     lift = mixed + size
     w = lift + size
-    own = w + square
-    logits = own + square
+    slope = w + square
+    logits = slope + square
     for d in range(lags):
         held[attention + d] = theta[first + d]
     softmax(lags, held, attention)
     _mix(size, lags, held, attention, powers, mixed)
-    read_match(theta, held, k, form, w, own)
+    read_match(theta, held, k, form, w, slope)
     for n in range(size):
         held[lift + n] = 0.0
     loss = 0.0
     for c in range(chains):
         place = c * square
-        loss += _reduced_chain(k, held, w, mass + c * k, law + place, mixed + place, lift + place, own, logits)
-    write_match(out, held, k, form, held[4], own)
+        loss += _reduced_chain(k, held, w, mass + c * k, law + place, mixed + place, lift + place, slope, logits)
+    write_match(out, held, k, form, held[4], slope)
     mean = 0.0
     for d in range(lags):
         row, total = powers + d * size, 0.0
@@ -158,12 +158,12 @@ def kinds_of_windows(tokens, lags):
     The newest token is the last digit. Kinds are numbered by their newest token first.
     """
     windows = np.arange(tokens**lags)
-    at = windows[:, None] // tokens ** np.arange(lags) % tokens
-    moves = at[:, 1:] * tokens + at[:, :-1]
+    newest_first = windows[:, None] // tokens ** np.arange(lags) % tokens
+    moves = newest_first[:, 1:] * tokens + newest_first[:, :-1]
     counts = np.stack([np.sum(moves == move, axis=1) for move in range(tokens**2)], axis=1)
-    known = np.column_stack([at[:, 0], at[:, -1], counts])
-    _, members, kinds = np.unique(known, axis=0, return_index=True, return_inverse=True)
-    return kinds.ravel(), members, np.bincount(at[members, 0], minlength=tokens)
+    signature = np.column_stack([newest_first[:, 0], newest_first[:, -1], counts])
+    _, members, kinds = np.unique(signature, axis=0, return_index=True, return_inverse=True)
+    return kinds.ravel(), members, np.bincount(newest_first[members, 0], minlength=tokens)
 
 
 def hold_windows(tokens, lags, mass, after, windows):
@@ -181,23 +181,23 @@ def hold_windows(tokens, lags, mass, after, windows):
 
 
 @njit(cache=True, fastmath=FAST)
-def _products(held, k, lags, i, b, attention, at):
-    """e^{b h_i} of every window from place `at` on, over its largest value; the oldest token is the first digit."""
-    held[at] = 1.0
+def _products(held, k, lags, i, b, attention, place):
+    """e^{b h_i} of every window from `place` on, over its largest value; the oldest token is the first digit."""
+    held[place] = 1.0
     count = 1
     for d in range(lags - 1, -1, -1):
         less = np.exp(-abs(b) * held[attention + d])
-        own, other = (1.0, less) if b > 0 else (less, 1.0)
+        match, mismatch = (1.0, less) if b > 0 else (less, 1.0)
         for n in range(count - 1, -1, -1):
-            value = held[at + n]
+            value = held[place + n]
             for token in range(k - 1, -1, -1):
-                held[at + n * k + token] = value * (own if token == i else other)
+                held[place + n * k + token] = value * (match if token == i else mismatch)
         count *= k
 
 
 @njit(cache=True, fastmath=FAST)
-def _take_apart(held, k, lags, i, size, pull, at):
-    """Adds to the gradient of each lag the sum over windows with token i there of what is from place `at` on, used up."""
+def _take_apart(held, k, lags, i, size, pull, place):
+    """Adds to the gradient of each lag the sum over windows with token i there of what is from `place` on, used up."""
     count = size
     for d in range(lags):
         count //= k
@@ -205,31 +205,31 @@ def _take_apart(held, k, lags, i, size, pull, at):
         for n in range(count):
             value = 0.0
             for token in range(k):
-                value += held[at + n * k + token]
-            total += held[at + n * k + i]
-            held[at + n] = value
+                value += held[place + n * k + token]
+            total += held[place + n * k + i]
+            held[place + n] = value
         held[pull + d] += total
 
 
 @njit(cache=True, fastmath=FAST)
-def _window_chain(held, k, count, ends, mass, after, law, sums, lift, own):
+def _window_chain(held, k, count, ends, mass, after, law, sums, lift, row):
     """The loss of one chain; adds dL/d(sums over kinds) at `lift`."""
     loss = 0.0
     for i in range(k):
-        whole, s = 0.0, 0
+        normaliser, s = 0.0, 0
         for j in range(k):
             total = 0.0
             for _ in range(int(held[ends + j])):
                 total += held[law + s] * held[sums + i * count + s]
                 s += 1
-            held[own + j] = total
-            whole += total
+            held[row + j] = total
+            normaliser += total
         share = held[mass + i]
         s = 0
         for j in range(k):
             p = held[after + i * k + j]
-            loss -= share * p * np.log(held[own + j] / whole) if p > 0.0 else 0.0
-            slope = share * (1.0 / whole - (p / held[own + j] if p > 0.0 else 0.0))
+            loss -= share * p * np.log(held[row + j] / normaliser) if p > 0.0 else 0.0
+            slope = share * (1.0 / normaliser - (p / held[row + j] if p > 0.0 else 0.0))
             for _ in range(int(held[ends + j])):
                 held[lift + i * count + s] += slope * held[law + s]
                 s += 1
@@ -249,8 +249,8 @@ def window_gradient(theta, out, held):
     weights = law + chains * count
     sums = weights + k * size
     lift = sums + k * count
-    own = lift + k * count
-    attention = own + k * k
+    row = lift + k * count
+    attention = row + k * k
     pull = attention + lags
     for d in range(lags):
         held[attention + d] = theta[1 + d]
@@ -259,18 +259,18 @@ def window_gradient(theta, out, held):
     for s in range(2 * k * count):
         held[sums + s] = 0.0
     for i in range(k):
-        at = weights + i * size
-        _products(held, k, lags, i, b, attention, at)
+        place = weights + i * size
+        _products(held, k, lags, i, b, attention, place)
         for n in range(size):
-            held[sums + i * count + int(held[kinds + n])] += held[at + n]
+            held[sums + i * count + int(held[kinds + n])] += held[place + n]
     loss = 0.0
     for c in range(chains):
-        loss += _window_chain(held, k, count, ends, mass + c * k, after + c * k * k, law + c * count, sums, lift, own)
+        loss += _window_chain(held, k, count, ends, mass + c * k, after + c * k * k, law + c * count, sums, lift, row)
     for i in range(k):
-        at = weights + i * size
+        place = weights + i * size
         for n in range(size):
-            held[at + n] *= held[lift + i * count + int(held[kinds + n])]
-        _take_apart(held, k, lags, i, size, pull, at)
+            held[place + n] *= held[lift + i * count + int(held[kinds + n])]
+        _take_apart(held, k, lags, i, size, pull, place)
     mean = 0.0
     for d in range(lags):
         mean += held[attention + d] * held[pull + d]
@@ -302,11 +302,11 @@ def hold_prefixes(tokens, lags, length, form, weights):
 
 
 @njit(cache=True, fastmath=FAST)
-def _attend(theta, held, first, attention, seen):
+def _attend(theta, held, first, attention, visible):
     """A over the lags that a place has."""
-    for d in range(seen):
+    for d in range(visible):
         held[attention + d] = theta[first + d]
-    softmax(seen, held, attention)
+    softmax(visible, held, attention)
 
 
 @njit(cache=True, fastmath=FAST)
@@ -353,27 +353,27 @@ def _gather(held, k, roots, place, lags, pull, h, width):
 
 
 @njit(cache=True, fastmath=FAST)
-def _predict(held, k, node, token, law, pairs, lift, w, own, logits):
-    """The loss after one prefix; leaves its own part of dL/dC at `lift`, adds dL/dW at `own`."""
+def _predict(held, k, node, token, law, pairs, lift, w, slope, logits):
+    """The loss after one prefix; leaves its own part of dL/dC at `lift`, adds dL/dW at `slope`."""
     square, row = k * k, token * k
-    here = pairs + node * square
-    known, chosen = 0.0, 0.0
+    node_pairs = pairs + node * square
+    weight, mean_logit = 0.0, 0.0
     for j in range(k):
         total = 0.0
         for m in range(k):
-            total += held[w + row + m] * held[here + m * k + j]
+            total += held[w + row + m] * held[node_pairs + m * k + j]
         held[logits + j] = total
-        known += held[law + node * k + j]
-        chosen += held[law + node * k + j] * total
-    loss = known * softmax(k, held, logits) - chosen
+        weight += held[law + node * k + j]
+        mean_logit += held[law + node * k + j] * total
+    loss = weight * softmax(k, held, logits) - mean_logit
     for j in range(k):
-        held[logits + j] = known * held[logits + j] - held[law + node * k + j]
+        held[logits + j] = weight * held[logits + j] - held[law + node * k + j]
     for m in range(k):
         x, total = held[w + row + m], 0.0
         for j in range(k):
-            total += held[logits + j] * held[here + m * k + j]
+            total += held[logits + j] * held[node_pairs + m * k + j]
             held[lift + node * square + m * k + j] = x * held[logits + j]
-        held[own + row + m] += total
+        held[slope + row + m] += total
     return loss
 
 
@@ -392,21 +392,21 @@ def prefix_gradient(theta, out, held):
     attention = h + k * widest
     pull = attention + lags
     w = pull + lags
-    own = w + square
-    logits = own + square
-    read_match(theta, held, k, form, w, own)
+    slope = w + square
+    logits = slope + square
+    read_match(theta, held, k, form, w, slope)
     loss, start, width = 0.0, 0, roots
     for place in range(places):
         _attend(theta, held, first, attention, min(place + 1, lags))
         _spread(held, k, roots, place, lags, attention, h, width)
         for n in range(width):
             node, token = start + n, n % k
-            here = pairs + node * square
+            block = pairs + node * square
             for i in range(square):
-                held[here + i] = 0.0 if place == 0 else held[pairs + (start - width // k + n // k) * square + i]
+                held[block + i] = 0.0 if place == 0 else held[pairs + (start - width // k + n // k) * square + i]
             for m in range(k):
-                held[here + m * k + token] += held[h + m * width + n]
-            loss += _predict(held, k, node, token, law, pairs, lift, w, own, logits)
+                held[block + m * k + token] += held[h + m * width + n]
+            loss += _predict(held, k, node, token, law, pairs, lift, w, slope, logits)
         start, width = start + width, width * k
     for d in range(lags):
         out[first + d] = 0.0
@@ -414,20 +414,20 @@ def prefix_gradient(theta, out, held):
         width //= k
         start -= width
         for n in range(width):
-            here, token = lift + (start + n) * square, n % k
+            block, token = lift + (start + n) * square, n % k
             for m in range(k):
-                held[h + m * width + n] = held[here + m * k + token]
+                held[h + m * width + n] = held[block + m * k + token]
             if place > 0:
                 parent = lift + (start - width // k + n // k) * square
                 for i in range(square):
-                    held[parent + i] += held[here + i]
-        seen = min(place + 1, lags)
-        _attend(theta, held, first, attention, seen)
+                    held[parent + i] += held[block + i]
+        visible = min(place + 1, lags)
+        _attend(theta, held, first, attention, visible)
         _gather(held, k, roots, place, lags, pull, h, width)
         mean = 0.0
-        for d in range(seen):
+        for d in range(visible):
             mean += held[attention + d] * held[pull + d]
-        for d in range(seen):
+        for d in range(visible):
             out[first + d] += held[7] * held[attention + d] * (held[pull + d] - mean)
-    write_match(out, held, k, form, held[6], own)
+    write_match(out, held, k, form, held[6], slope)
     return loss

@@ -10,7 +10,7 @@ class Limits:
     """Shares are of what is predicted."""
 
     # errors of the computation
-    same: float = 1e-9  # nats: levels, or scores of lags, that differ by less are equal up to rounding
+    rounding: float = 1e-9  # nats: levels, or scores of lags, that differ by less are equal up to rounding
     solver: float = 1e-7  # of a curve of a flow, relative to the level it crosses
     exact: float = 1e-6  # relative: closed forms are integrals by the quadrature of the loss itself
     newton: int = 200  # steps at most, to a squared length of a step at which the loss no longer changes in double precision
@@ -28,9 +28,12 @@ class Limits:
     # out what b and attention do to each other (page: 1.04 to 1.18); steps of Adam change by less while lags grow eightfold
     grown: float = 0.9  # share of its value on the plateau that the match has at the time t_b
     slow: ClassVar[Mapping[str, float]] = {"R": 0.1, "F": 1.0}  # largest t_b over the law (R), and rho (F): the match rests
-    many: ClassVar[Mapping[int, float]] = {25: 0.12, 100: 0.05}  # lags from which on the law of the plateau holds to this share
+    lags_needed: ClassVar[Mapping[int, float]] = {
+        25: 0.12,
+        100: 0.05,
+    }  # lags from which on the law of the plateau holds to this share
     after: float = 3.5  # the two-step law over 1/g_1, the time in which b grows once attention is at lag 1 (page: 1.18 of it)
-    shown: int = 7  # lags whose scores are compared: later ones differ by less than the flow's tolerance
+    lags_compared: int = 7  # lags whose scores are compared: later ones differ by less than the flow's tolerance
     fewest: float = 50  # effective lags of a start: with fewer the law itself is off by more than `small`
     earlier: float = 1.1  # least ratio of t_2 to that under the doubly stochastic prior (page)
     # companion runs and Taylor laws

@@ -97,15 +97,15 @@ class LinearPopulation(Exact):
     def kernel(self) -> Kernel:
         from stagescope.papers.markov_icl.kernels import WEIGHTS, hold_reduced, reduced_gradient
 
-        held = hold_reduced(self.model.place_of_form, *(self.tables[name] for name in ("mass", "law", "powers")))
-        return Kernel(reduced_gradient, held, WEIGHTS, BLOCKS)
+        constants = hold_reduced(self.model.place_of_form, *(self.tables[name] for name in ("mass", "law", "powers")))
+        return Kernel(reduced_gradient, constants, WEIGHTS, BLOCKS)
 
 
 def digits(tokens: int, lags: int) -> np.ndarray:
     """Whether the token at a lag is i, for every window (k, k^D, D); the newest token is the last digit, at lag 0."""
     windows = np.arange(tokens**lags)
-    at = windows[:, None] // tokens ** np.arange(lags) % tokens
-    return (at[None] == np.arange(tokens)[:, None, None]).astype(float)
+    by_lag = windows[:, None] // tokens ** np.arange(lags) % tokens
+    return (by_lag[None] == np.arange(tokens)[:, None, None]).astype(float)
 
 
 class WindowLoss(InContext):
@@ -187,8 +187,8 @@ class SoftmaxPopulation(Exact, WindowLoss):
         from stagescope.papers.markov_icl.kernels import WEIGHTS, hold_windows, window_gradient
 
         tables, windows = self.tables, self.tables["windows"].reshape(self.process.chains, -1)
-        held = hold_windows(self.process.tokens, self.model.lags, tables["mass"], tables["next"], windows)
-        return Kernel(window_gradient, held, WEIGHTS, BLOCKS)
+        constants = hold_windows(self.process.tokens, self.model.lags, tables["mass"], tables["next"], windows)
+        return Kernel(window_gradient, constants, WEIGHTS, BLOCKS)
 
 
 class TwoHeadPopulation(WindowLoss):

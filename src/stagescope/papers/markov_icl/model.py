@@ -143,5 +143,5 @@ class ReadoutMatch(MatchModel):
 def matched(square: np.ndarray) -> np.ndarray:
     """Mean of the diagonal less mean of the other entries (...,)."""
     k = square.shape[-1]
-    own = np.trace(square, axis1=-2, axis2=-1)
-    return own / k - (square.sum(axis=(-2, -1)) - own) / (k * (k - 1))
+    diagonal = np.trace(square, axis1=-2, axis2=-1)
+    return diagonal / k - (square.sum(axis=(-2, -1)) - diagonal) / (k * (k - 1))

@@ -168,12 +168,12 @@ def sampled(random: np.random.Generator, chains: np.ndarray, length: int, order:
     """One sequence (count, length) of each chain (count, k^order, k); the first tokens are uniform."""
     count, states, k = chains.shape
     tokens = random.integers(k, size=(count, length))
-    draws, each = random.random((length, count)), np.arange(count)
+    draws, sequences = random.random((length, count)), np.arange(count)
     below = np.cumsum(chains, axis=2)[:, :, :-1]
     context = np.zeros(count, dtype=int)
     for place in range(length):
         if place >= order:
-            tokens[:, place] = np.sum(draws[place][:, None] >= below[each, context], axis=1)
+            tokens[:, place] = np.sum(draws[place][:, None] >= below[sequences, context], axis=1)
         context = (context * k + tokens[:, place]) % states
     return tokens
 

@@ -75,27 +75,27 @@ def _unigram(evidence: Evidence) -> Rung | None:
         # at b = 0 softmax layer 2 is the unigram estimator, and under a doubly stochastic prior the uniform one
         frame, level = 0, float(levels.losses[levels.names.index("bigram") - 1])
         leaves = evidence.two_step if evidence.model in ("R", "S") else np.nan
-        why = "the match grows from zero, then attention with it"
-    elif (rest := evidence.rest) is None:
+        reason = "the match grows from zero, then attention with it"
+    elif (plateau := evidence.plateau_between) is None:
         return None
     else:
         level, parts = class_of(evidence.law, softmax(point["v"])).least()
-        frame = int(np.argmin(np.abs(evidence.time - rest.t)))
+        frame = int(np.argmin(np.abs(evidence.time - plateau.t)))
         leaves = evidence.plateau_time if evidence.model == "R" else np.nan
-        point, why = {**point, "W": evidence.law.model.in_form(*parts)}, "only the scores of the lags move"
+        point, reason = {**point, "W": evidence.law.model.in_form(*parts)}, "only the scores of the lags move"
     drift = _speed(evidence, point)
     size = f"|F| = {drift:.3g} = {drift * evidence.lags:.3g}/D with D = {evidence.lags} lags"
     return Rung(
         label=levels.names[-2],  # "uniform" under a doubly stochastic prior
         t=float(evidence.time[frame]),
         residual=drift,
-        distance=_distance(evidence.at(frame), point),
+        distance=_distance(evidence.run.at(frame), point),
         loss=level,
         opening="lag 1",
         rates=(),
         predicted_escape=leaves if np.isfinite(leaves) else None,
         measured_escape=evidence.t2,
-        note=f"near-stationary, no critical point: {size}; {why}; no linear rate{_taylor_words(evidence)}",
+        note=f"near-stationary, no critical point: {size}; {reason}; no linear rate{_taylor_words(evidence)}",
         law="drift",
         order=1,
     )
@@ -116,29 +116,29 @@ def taylor_laws(evidence: Evidence) -> TaylorLaws | None:
 
     The third differs from the second by a few per cent (science page, section 6).
     """
-    time, v = evidence.time, np.asarray(evidence.params["v"], dtype=float)
+    time, v = evidence.time, np.asarray(evidence.run.params["v"], dtype=float)
     first = evidence.event_time("t1")[0] or 0.0
     inside = np.flatnonzero((time >= first) & (time < (evidence.t2 or time[-1])))
     if evidence.model != "R" or not evidence.flow or evidence.lags > LIMITS.taylor_lags or not inside.size:
         return None
     near = Derivatives(evidence.law, evidence.start, evidence.run.spec["dynamics"].get("rates", {}))
-    packed = [near.layout.pack(evidence.at(frame)) for frame in inside.tolist()]
+    packed = [near.layout.pack(evidence.run.at(frame)) for frame in inside.tolist()]
     slowest = int(np.argmin([np.linalg.norm(near.velocity(vector)) for vector in packed]))
-    wanted = float(v[0, 1] + np.log(effective_lags(v[0])))
+    target = float(v[0, 1] + np.log(effective_lags(v[0])))
     place, begin = near.layout.slices()["v"].start + 1, float(time[inside[slowest]])
     after = [
-        carried(near, packed[slowest], order, lambda vector: float(vector[place] - wanted), float(time[-1]))
+        carried(near, packed[slowest], order, lambda vector: float(vector[place] - target), float(time[-1]))
         for order in (1, 2, 3)
     ]
     predicted = tuple(None if wait is None else begin + wait for wait in after)
-    return TaylorLaws(int(inside[slowest]), predicted, first_crossing(time, v[:, 1], wanted, rising=True))
+    return TaylorLaws(int(inside[slowest]), predicted, first_crossing(time, v[:, 1], target, rising=True))
 
 
 def _taylor_words(evidence: Evidence) -> str:
     laws = taylor_laws(evidence)
     if laws is None:
         return ""
-    times = ", ".join("never" if when is None else f"{when:.4g}" for when in laws.predicted)
+    times = ", ".join("never" if time is None else f"{time:.4g}" for time in laws.predicted)
     measured = "not" if laws.measured is None else f"at {laws.measured:.4g}"
     begin = f"By the field at the slowest frame (t = {evidence.time[laws.frame]:.4g}) to order 1, 2, 3"
     return f". {begin}, v at lag 1 has grown by ln D at {times}; in the run {measured}"
@@ -152,7 +152,7 @@ def _bigram(evidence: Evidence) -> Rung | None:
     return Rung(
         label="bigram",
         t=float(evidence.time[-1]),
-        residual=_speed(evidence, evidence.at(-1)),
+        residual=_speed(evidence, evidence.run.at(-1)),
         distance=0.0,
         loss=level,
         opening=None,
@@ -166,7 +166,7 @@ def _speed(evidence: Evidence, point: Params) -> float:
     return evidence.law.field().speed(evidence.law.field().rhs(point))
 
 
-def _distance(here: Params, point: Params) -> float:
-    apart = np.sqrt(sum(float(np.sum((here[name] - point[name]) ** 2)) for name in here))
+def _distance(position: Params, point: Params) -> float:
+    distance = np.sqrt(sum(float(np.sum((position[name] - point[name]) ** 2)) for name in position))
     size = np.sqrt(sum(float(np.sum(np.square(point[name]))) for name in point))
-    return float(apart / size) if size > 0 else float(apart)
+    return float(distance / size) if size > 0 else float(distance)

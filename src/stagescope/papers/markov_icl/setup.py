@@ -69,8 +69,9 @@ def _law(options: MarkovOptions, seed: int) -> Any:
     model = ReadoutMatch(**size) if options.model == "T" else LinearMatch(**size, form=form)
     if not sampled(options):
         return FiniteExact(model=model, process=chains, length=length(options))
-    drawn = {"batch": options.batch or 64, "watched": options.watched, "seed": seed}
-    return FiniteSampled(model=model, process=chains, length=length(options), **drawn)
+    return FiniteSampled(
+        model=model, process=chains, length=length(options), batch=options.batch or 64, watched=options.watched, seed=seed
+    )
 
 
 def _until(law: Any, v: np.ndarray, rho: float) -> float:
@@ -83,10 +84,10 @@ def _until(law: Any, v: np.ndarray, rho: float) -> float:
     times = [two_step(gains, v, rho)]
     if isinstance(law, LinearPopulation) and not law.process.doubly_stochastic:
         plateau = Plateau(law, v)
-        when = plateau.time(rho)
-        times.append(when)
-        if math.isfinite(when):  # where the match is slower than the lags, it decides
-            times.append(min(plateau.grown(LIMITS.farthest * when), LIMITS.farthest * when))
+        t2 = plateau.time(rho)
+        times.append(t2)
+        if math.isfinite(t2):  # where the match is slower than the lags, it decides
+            times.append(min(plateau.grown(LIMITS.farthest * t2), LIMITS.farthest * t2))
     latest = np.nanmax(times) if np.isfinite(times).any() else math.nan
     if not math.isfinite(latest):
         raise InputError("lag 1 does not lead here, so t_2 has no law; give the end of the flow with --until")

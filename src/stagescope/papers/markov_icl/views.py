@@ -21,65 +21,65 @@ LAGS = 40
 
 def markov_views(reading: Any) -> list[Maker]:
     """Loss with its levels, the two layers, what they do together, strategies, norms and speed."""
-    own = [partial(make, reading.curves) for make in (_loss, _lags, _match, _path, _previous, _strategies)]
-    return [*own, partial(norms_view, reading.run), partial(speed_view, reading.run)]
+    views = [partial(make, reading.curves) for make in (_loss, _lags, _match, _path, _previous, _strategies)]
+    return [*views, partial(norms_view, reading.run), partial(speed_view, reading.run)]
 
 
-def _loss(found: Evidence) -> View | None:
-    levels = [Level(name, float(loss)) for name, loss in zip(found.levels.names, found.levels.losses, strict=True)]
+def _loss(evidence: Evidence) -> View | None:
+    levels = [Level(name, float(loss)) for name, loss in zip(evidence.levels.names, evidence.levels.losses, strict=True)]
     about = "Cross-entropy of the next token. Levels: the best loss of each class (R, F), or the loss of each strategy."
-    return loss_view(found.run, tuple(levels), about)
+    return loss_view(evidence.run, tuple(levels), about)
 
 
-def _by_lag(found: Evidence, slot: str, title: str, about: str, factor: Any, rows: list[str], axis: str, signed: bool) -> View:
+def _by_lag(evidence: Evidence, slot: str, title: str, about: str, factor: Any, rows: list[str], axis: str, signed: bool) -> View:
     """Attention on the first lags at the frames that are shown, times a factor (frames,)."""
-    count = min(LAGS, found.lags)
-    frames = shown(found.run, found.attention.shape[1] * count, CELLS).frames
-    values = (factor[:, None, None] * found.attention[:, :, :count])[slice(None) if frames is None else frames]
+    count = min(LAGS, evidence.lags)
+    frames = shown(evidence.run, evidence.attention.shape[1] * count, CELLS).frames
+    values = (factor[:, None, None] * evidence.attention[:, :, :count])[slice(None) if frames is None else frames]
     names = {"rows": tuple(rows), "columns": tuple(map(str, range(count))), "row_axis": axis, "column_axis": "lag"}
     return matrix(slot, title, about, values, **names, signed=signed, frames=frames)
 
 
-def _lags(found: Evidence) -> View:
-    more = f" The other {found.lags - LAGS} lags are not shown." if found.lags > LAGS else ""
-    about = f"Attention of each head of layer 1 on the token so many places before.{more}"
-    heads = [f"head {h + 1}" for h in range(found.attention.shape[1])]
-    return _by_lag(found, "attention", "Layer 1 by lag", about, np.ones(len(found.time)), heads, "head", False)
+def _lags(evidence: Evidence) -> View:
+    suffix = f" The other {evidence.lags - LAGS} lags are not shown." if evidence.lags > LAGS else ""
+    about = f"Attention of each head of layer 1 on the token so many places before.{suffix}"
+    heads = [f"head {h + 1}" for h in range(evidence.attention.shape[1])]
+    return _by_lag(evidence, "attention", "Layer 1 by lag", about, np.ones(len(evidence.time)), heads, "head", False)
 
 
-def _match(found: Evidence) -> View:
+def _match(evidence: Evidence) -> View:
     """The match, and in linear models what all tokens get."""
-    model, made = found.law.model, [Curve("match b", found.match)]
-    weights = np.asarray(found.params["W"], dtype=float)
+    model, lines = evidence.law.model, [Curve("match b", evidence.match)]
+    weights = np.asarray(evidence.run.params["W"], dtype=float)
     if isinstance(model, LinearMatch):
-        made.append(Curve("common part a", model.parts(weights)[:, 0]))
+        lines.append(Curve("common part a", model.parts(weights)[:, 0]))
     elif weights.shape[1:] == (2,):
-        made.append(Curve("second match b_2", weights[:, 1]))
+        lines.append(Curve("second match b_2", weights[:, 1]))
     about = "Score that layer 2 gives a place whose layer 1 holds the current token, beyond that of other tokens."
-    return curves("match", "Layer 2 by match", about, "score", made)
+    return curves("match", "Layer 2 by match", about, "score", lines)
 
 
-def _path(found: Evidence) -> View | None:
+def _path(evidence: Evidence) -> View | None:
     """b A_d: what a token at a lag before a place does to the score of that place."""
-    if found.attention.shape[1] > 1:
+    if evidence.attention.shape[1] > 1:
         return None
     about = "Match times attention: score of a place when the current token stands so many places before it."
-    return _by_lag(found, "path", "The composed path", about, found.match, ["current token"], "token", True)
+    return _by_lag(evidence, "path", "The composed path", about, evidence.match, ["current token"], "token", True)
 
 
-def _previous(found: Evidence) -> View:
-    made = [Curve(f"head {h + 1}, lag {h + 1}", found.attention[:, h, h + 1]) for h in range(found.attention.shape[1])]
+def _previous(evidence: Evidence) -> View:
+    lines = [Curve(f"head {h + 1}, lag {h + 1}", evidence.attention[:, h, h + 1]) for h in range(evidence.attention.shape[1])]
     about = "Attention of layer 1 on the lag that the n-gram needs: the token before, for a second head the one before that."
-    return curves("previous", "Attention on the lag that wins", about, "attention", made)
+    return curves("previous", "Attention on the lag that wins", about, "attention", lines)
 
 
-def _strategies(found: Evidence) -> View:
-    made = many_curves(np.maximum(found.divergences, 1e-8), list(found.strategies.names))
+def _strategies(evidence: Evidence) -> View:
+    lines = many_curves(np.maximum(evidence.divergences, 1e-8), list(evidence.strategies.names))
     about = "KL(strategy || model) on fixed contexts, in nats: the model predicts as the lowest one."
-    return curves("strategies", "Distance from each strategy", about, "nats", made, log=True, frames=found.compared)
+    return curves("strategies", "Distance from each strategy", about, "nats", lines, log=True, frames=evidence.compared)
 
 
-SAID = {
+SENTENCES = {
     "uniform": "The model predicts every token equally often: it uses nothing of the context.",
     "unigram": "The model counts tokens: it predicts each as often as it occurred in the context.",
     "bigram": "The model has an induction head: it predicts what followed the last token earlier in the context.",
@@ -106,16 +106,16 @@ def _sentence(law: Any) -> str:
     prior, model = law.process, law.model
     rows = "doubly stochastic" if prior.doubly_stochastic else f"rows drawn from Dirichlet({prior.concentration:g})"
     order = "" if prior.order == 1 else f" of order {prior.order}"
-    what = f"Markov chains{order} on {prior.tokens} tokens, a new one in every sequence ({rows})"
-    seen = f"Sequences have {law.length} tokens." if hasattr(law, "length") else "The context is infinite."
+    chains = f"Markov chains{order} on {prior.tokens} tokens, a new one in every sequence ({rows})"
+    context = f"Sequences have {law.length} tokens." if hasattr(law, "length") else "The context is infinite."
     letter, layers = MODELS[type(law).__name__ if type(law).__name__ in MODELS else type(model).__name__]
-    words = f"Model {letter} has {layers}; the first looks back by up to {model.lags - 1} tokens. {seen}"
-    return f"Two layers of attention learn to predict {what}. {words}"
+    words = f"Model {letter} has {layers}; the first looks back by up to {model.lags - 1} tokens. {context}"
+    return f"Two layers of attention learn to predict {chains}. {words}"
 
 
 def _caption(stage: Stage) -> str:
-    if stage.name not in SAID or "kl" not in stage.facts:
+    if stage.name not in SENTENCES or "kl" not in stage.facts:
         return plain(stage)
     near = stage.facts["kl"].get(stage.name)
-    away = "" if near is None or near < LIMITS.same else f" At its nearest it is {near:.2g} nats (KL) away from that."
-    return SAID[stage.name] + away
+    away = "" if near is None or near < LIMITS.rounding else f" At its nearest it is {near:.2g} nats (KL) away from that."
+    return SENTENCES[stage.name] + away

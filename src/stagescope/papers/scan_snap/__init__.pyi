@@ -1,4 +1,7 @@
 from .claims import CLAIMS as CLAIMS
+from .claims import RESIDUAL_CLAIMS as RESIDUAL_CLAIMS
+from .claims_heads import HEADS_CLAIMS as HEADS_CLAIMS
+from .claims_heads import HeadsReading as HeadsReading
 from .reading import ScanSnapReading as ScanSnapReading
 from .setup import figure_six_options as figure_six_options
 from .setup import final_numbers as final_numbers

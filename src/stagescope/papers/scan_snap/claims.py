@@ -1,7 +1,4 @@
-"""The statements of scan and snap as claims that can be checked on a run.
-
-Its theorems are compared with the corrected closed forms, each with the error of what it neglects.
-"""
+"""What attention does by the statements of scan and snap, as claims that can be checked on a run: it scans, then it snaps."""
 
 from functools import partial
 from itertools import pairwise
@@ -9,65 +6,41 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import ClaimTable
-from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance, not_applicable, regime_of, undecided
-from stagescope.detect.events import top
+from stagescope.claims.comparison import (
+    Comparison,
+    Regime,
+    agreement,
+    beyond_chance,
+    narrowed,
+    not_applicable,
+    regime_of,
+    undecided,
+)
 from stagescope.dynamics.dynamics import SolveFailed
 from stagescope.papers.scan_snap import companion_options as options
-from stagescope.papers.scan_snap import forms
+from stagescope.papers.scan_snap.claims_theorems import claim
 from stagescope.papers.scan_snap.evidence import (
     ADAM,
     BATCHES,
     Evidence,
-    chi_regime,
+    common_regime,
+    distinct_regime,
+    fast_decoder,
     modified_regime,
     not_moved,
-    single_common_regime,
-    transition_regime,
-    trusted,
+    silent,
+    theory,
 )
 from stagescope.papers.scan_snap.limits import LIMITS
+from stagescope.papers.scan_snap.loss import PairwiseResidual
 from stagescope.papers.scan_snap.observables import ClassAttention
-from stagescope.papers.scan_snap.study import WORDS
 from stagescope.params import key
 
-claim = ClaimTable(WORDS.claims)
 _scan = partial(claim, cost=BATCHES, elsewhere=options.one_query_each)
 _frozen = partial(claim, cost=BATCHES, elsewhere=options.long_modified)
 
 
-def _theorem(tag: str, regime: Any, tolerance: float, elsewhere: Any = options.fast_modified) -> Any:
-    """A claim where the error of what its theorem neglects is known and small beside the tolerance."""
-    return lambda compare: claim(tag, trusted(regime, compare, tolerance), elsewhere=elsewhere)(compare)
-
-
 # What attention does while it scans: theorem 2 about the signs of scores, and the order among distinct tokens.
-
-
-def _distinct_regime(evidence: Evidence) -> Regime:
-    if evidence.is_adam:
-        return ADAM
-    return regime_of(
-        (evidence.own_query, "classes share a query, and then a distinct token can fall late"),
-        (evidence.own_target, "classes share a target"),
-        (evidence.zero_start, "the start is not zero"),
-        holds="one query and one target per class, zero start",
-    )
-
-
-def _common_regime(evidence: Evidence) -> Regime:
-    if evidence.is_adam:
-        return ADAM
-    if evidence.commons == 0:
-        return not_applicable("there are no common tokens")
-    several = evidence.commons > 1
-    return regime_of(
-        (evidence.own_target, "classes share a target"),
-        (evidence.zero_start, "the start is not zero"),
-        (not several or evidence.symmetric, "several common tokens and classes that are not symmetric"),
-        (not several or evidence.own_query, "several common tokens and classes that share a query"),
-        holds="a single common token" if not several else f"{evidence.commons} common tokens, symmetric classes, zero start",
-    )
 
 
 def _changes(curves: ClassAttention) -> np.ndarray:
@@ -110,28 +83,30 @@ def _sign(evidence: Evidence, wanted: float) -> Comparison:
     return Comparison(0.0, moved, tolerance, holds, reason, measured_error=float(error[worst]), unit=unit)
 
 
-_scan("SnS:theorem-2-distinct", _distinct_regime)(partial(_sign, wanted=1.0))
-_scan("SnS:theorem-2-common", _common_regime)(partial(_sign, wanted=-1.0))
+_scan("SnS:theorem-2-distinct", distinct_regime)(partial(_sign, wanted=1.0))
+_scan("SnS:theorem-2-common", common_regime)(partial(_sign, wanted=-1.0))
 
 
-@_scan("SnS:order", _distinct_regime)
-def _order(evidence: Evidence) -> Comparison:
-    """Of two distinct tokens of a class, the rarer one must not grow more; judged against shuffled tokens."""
+def _in_order(evidence: Evidence, rank: np.ndarray, comparable: Any, what: str) -> Comparison:
+    """Of two distinct tokens of a class, that of lower rank must not grow more; judged against shuffled tokens.
+
+    `comparable(a, b)` says which pairs of entries count.
+    """
     if evidence.still:
         return not_moved("above chance", "above")
     on, change = evidence.curves.supports, evidence.spread(_changes)[0]
     owned = [low + np.flatnonzero(~on.common[low:high]) for low, high in pairwise(on.start)]
     pairs = [np.array(np.meshgrid(own, own, indexing="ij")).reshape(2, -1) for own in owned]
-    rare, frequent = np.concatenate(pairs, axis=1)
-    differ = on.chance[frequent] - on.chance[rare] > 1e-12
-    rare, frequent = rare[differ], frequent[differ]
-    if not len(rare):
-        return undecided("no two distinct tokens of a class differ in P(l|n)", "above chance", "above")
+    low, high = np.concatenate(pairs, axis=1)
+    differ = (rank[high] - rank[low] > 1e-12) & comparable(low, high)
+    low, high = low[differ], high[differ]
+    if not len(low):
+        return undecided(f"no two distinct tokens of a class differ in {what}", "above chance", "above")
     tie = 1e-9 * float(np.max(np.abs(change)))
 
     def in_order(growth: np.ndarray) -> float:
-        """The share of pairs that keep the order of P(l|n)."""
-        return int(np.count_nonzero(growth[frequent] - growth[rare] >= -tie)) / len(rare)
+        """The share of pairs that keep the order."""
+        return int(np.count_nonzero(growth[high] - growth[low] >= -tie)) / len(low)
 
     def shuffled() -> np.ndarray:
         """Growth with the distinct tokens of each class shuffled."""
@@ -142,9 +117,61 @@ def _order(evidence: Evidence) -> Comparison:
 
     measured, random = in_order(change), key(evidence.run.seed or 0, "claims", "order")
     chance = [in_order(shuffled()) for _ in range(LIMITS.permutations)]
-    reason = f"{measured:.1%} of {len(rare)} pairs of distinct tokens keep the order of P(l|n)"
+    reason = f"{measured:.1%} of {len(low)} pairs of distinct tokens keep the order of {what}"
     least = -np.inf if evidence.sampled else LIMITS.order  # batches and short contexts may swap any number of close pairs
     return beyond_chance(measured, np.array(chance), reason, least=least, unit="share of pairs")
+
+
+@_scan("SnS:order", distinct_regime)
+def _order(evidence: Evidence) -> Comparison:
+    return _in_order(evidence, evidence.curves.supports.chance, lambda low, high: True, "P(l|n)")
+
+
+def _started(evidence: Evidence, *more: tuple[bool, str], holds: str) -> Regime:
+    """Of claims about scores that do not start at zero."""
+    conditions = (
+        (bool(np.any(evidence.curves.z[0])), "all scores start at zero"),
+        (not evidence.is_adam, "the run is Adam's"),
+        *more,
+    )
+    regime = regime_of(*conditions, holds=f"scores start unequal; {holds}")
+    return regime if regime.holds else not_applicable(regime.sentence)
+
+
+def _prior_regime(evidence: Evidence) -> Regime:
+    return _started(
+        evidence,
+        (not np.any(evidence.run.params["Y"][0]), "the decoder does not start at zero"),
+        (evidence.own_query and evidence.own_target, "classes share a query or a target"),
+        holds="the decoder starts at zero; one query and one target per class",
+    )
+
+
+def _bias_regime(evidence: Evidence) -> Regime:
+    return _started(evidence, (evidence.is_flow, "it takes finite steps, not gradient flow"), holds="gradient flow")
+
+
+@claim("SnS:prior", _prior_regime, cost=BATCHES)
+def _prior(evidence: Evidence) -> Comparison:
+    """r(0) of two equally frequent tokens is e^{2 (z_l(0) - z_l'(0))} - 1: the one ahead grows more."""
+    chance = evidence.curves.supports.chance
+    return _in_order(
+        evidence, evidence.curves.z[0], lambda low, high: np.isclose(chance[low], chance[high]), "z(0) at equal P(l|n)"
+    )
+
+
+@claim("SnS:bias", _bias_regime)
+def _bias(evidence: Evidence) -> Comparison:
+    """c at the end against a companion flow whose classes have c(0) for P(l|n) and whose scores start at zero."""
+    try:
+        companion = evidence.companion("without_start", evidence.end)
+    except SolveFailed as failure:
+        return undecided(f"the companion flow {failure}", 0.0, LIMITS.entropy)
+    on, first = evidence.curves.supports, evidence.curves.c[0]
+    there = on.attend(first, companion["Z"][on.row, on.key])
+    apart = float(np.max(np.abs(there - evidence.curves.c[-1])))
+    reason = f"attention at the end differs by {apart:.2g} from that of a flow with c(0) for P(l|n) and scores from zero"
+    return agreement(0.0, apart, LIMITS.entropy, reason, unit="of all attention")
 
 
 # What is left after the scan: attention almost frozen, on a fixed combination of several tokens.
@@ -209,6 +236,8 @@ def _settled_regime(evidence: Evidence) -> Regime:
     """A decade of time after attention has slowed down, and after it has moved as much as may still move."""
     if evidence.is_adam:
         return ADAM
+    if not evidence.rates["Z"] > 0:
+        return silent("attention is frozen")
     early = evidence.end / 10
     moved = evidence.at(evidence.curves.moved, early)
     slow = evidence.events["slow"].time
@@ -270,19 +299,12 @@ def _several(evidence: Evidence) -> Comparison:
 
 
 def _sparsity_regime(evidence: Evidence) -> Regime:
-    if not evidence.is_flow or evidence.run.frames < 2:
-        return not_applicable("the claim is about the flow")
-    if not (evidence.rates["Y"] > 0 and evidence.rates["Z"] > 0):
-        return Regime(False, "a rate is zero")
-    return regime_of(
-        (evidence.modified, "the decoder is the gradient's; its entropy is U-shaped over eta_Y/eta_Z"),
+    regime = modified_regime(evidence, fast_decoder(evidence), holds="modified decoder, faster than attention")
+    return narrowed(
+        regime,
+        (evidence.run.frames >= 2, "there is one frame"),
         (evidence.events["slow"].time is not None, "attention has not slowed down yet, so its sparsity is not final"),
         (evidence.material, f"only {evidence.curves.moved[-1]:.2g} of all attention has moved"),
-        (
-            LIMITS.slow_attention / evidence.ratio <= LIMITS.half,
-            f"eta_Y/eta_Z is {evidence.ratio:.3g}, so theorem 3 is wrong by half or more",
-        ),
-        holds="modified decoder, faster than attention; attention has moved and slowed down",
     )
 
 
@@ -309,170 +331,38 @@ def _sparsity(evidence: Evidence) -> Comparison:
     return Comparison("rise > 0", rise, tolerance, holds, reason, None, error, "nats")
 
 
-# The theorems, and how well each can be trusted in a run.
+# What section 7 says of a residual connection.
 
 
-@_theorem("SnS:theorem-3", chi_regime, LIMITS.small)
-def chi_identity(evidence: Evidence) -> Comparison:
-    """(r(t)/r(0) - 1) / (chi(t) - 1) of winner and runner-up, mean over classes, at t0 or where the run ends.
+def _residual_regime(evidence: Evidence) -> Regime:
+    if not isinstance(evidence.law, PairwiseResidual) or not np.any(evidence.curves.supports.local):
+        return not_applicable("there is no residual connection, or no token is common to two classes of a query")
+    return theory(evidence, holds="residual connection")
 
-    The theorem takes the decoder to be learned at the features of now; in truth it was learned on the way here. So the pull
-    on a token has a relative error of the size of the change of its f_l, and its growth one that is 1/kappa as large.
+
+@claim("SnS:residual", _residual_regime)
+def _residual(evidence: Evidence) -> Comparison:
+    """The worst of two changes at the end, over the largest: the rise of a token common to classes of one query, and how much
+    lower a token ends that is common across queries only, which a companion flow without the connection takes to be common.
     """
-    curves, when = evidence.curves, min(evidence.t0, evidence.end)
-    now, parts, seconds, on = evidence.frame(when), [], curves.winners.copy(), curves.supports
-    for n in range(evidence.classes):
-        own = on.start[n] + np.flatnonzero(~on.common[on.start[n] : on.start[n + 1]])
-        first, second = [*own[np.argsort(-curves.c[-1, own], kind="stable")][:2], -1, -1][:2]
-        if second < 0 or np.isclose(on.chance[first], on.chance[second], rtol=1e-3):
-            continue
-        ratio = (curves.c[[0, now], first] / curves.c[[0, now], second]) ** 2 - 1
-        chi = np.expm1(2 * (curves.z[now, first] - curves.z[0, first]))
-        if abs(chi) <= LIMITS.rounding or abs(ratio[0]) <= LIMITS.rounding:
-            return not_moved(1.0, LIMITS.small)
-        parts.append((ratio[1] / ratio[0] - 1) / chi)
-        seconds[n] = second
-    if not parts:
-        return undecided("no class has two distinct tokens that differ in P(l|n)", 1.0, LIMITS.small)
-    mean = float(np.mean(parts))
-    error = max(evidence.memory(when, curves.winners), evidence.memory(when, seconds))
-    reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {mean:.3f} times chi(t) - 1"
-    return agreement(1.0, mean, LIMITS.small, reason, predicted_error=error, unit="of chi - 1")
-
-
-@_theorem("SnS:theorem-1", modified_regime, LIMITS.small)
-def theorem_1(evidence: Evidence) -> Comparison:
-    """Own-minus-other logit over x(t), the worst from .05 to 3 t0; the error is what the motion of attention added to it."""
-    time, tolerance = evidence.curves.time, LIMITS.small
-    seen = (time >= 0.05 * evidence.t0) & (time <= 3 * evidence.t0)
-    if not seen.any():
-        return undecided(f"no frame is between .05 and 3 times t0 = {evidence.t0:.4g}", 1.0, tolerance)
-    predicted = forms.logit_gap(time[seen], evidence.outputs, evidence.classes, evidence.rates["Y"])
-    ratios, error = evidence.logit_gaps[seen] / predicted, float(np.max(evidence.drifts[seen] / predicted))
-    worst = float(ratios[np.argmax(np.abs(ratios - 1))])
-    reason = f"the own-minus-other logit is {ratios.min():.3f} to {ratios.max():.3f} times x(t)"
-    reason += f"; moving attention made up to {error:.1%} of it"
-    return agreement(1.0, worst, tolerance, reason, predicted_error=error, unit="of x(t)")
-
-
-@_theorem("SnS:lemma-4", modified_regime, LIMITS.growth)
-def lemma_4(evidence: Evidence) -> Comparison:
-    """|dz/dt - lemma| / |lemma| at t0 or the end; the error is what a decoder learned at the first features would change."""
-    curves = evidence.curves
-    now = evidence.frame(min(evidence.t0, evidence.end))
-    when, query = float(curves.time[now]), evidence.law.rows["query"]
-    then, f = evidence.features(0), evidence.features(now)
-    strength = float(forms.gamma(when, evidence.outputs, evidence.classes, evidence.rates["Y"]))
-    facts = (strength, evidence.outputs, query, evidence.rates["Z"])
-    lemma = forms.attention_velocity(f, *facts)[query]
-    earlier = forms.attention_velocity(f, *facts, learned=then)[query]
-    size = float(np.linalg.norm(lemma))
-    if size <= LIMITS.rounding * evidence.rates["Z"] or evidence.still:
-        return not_moved(0.0, LIMITS.growth)
-    moving = np.zeros((int(query.max()) + 1, curves.supports.keys))
-    moving[curves.supports.row, curves.supports.key] = curves.dz[now]
-    apart = float(np.linalg.norm(moving[query] - lemma)) / size
-    error = float(np.linalg.norm(earlier - lemma)) / size
-    reason = (
-        f"at t={when:.4g}, dz/dt differs from the lemma by {apart:.2%}; with a decoder from the start it differs by {error:.2%}"
-    )
-    return agreement(0.0, apart, LIMITS.growth, reason, predicted_error=error, unit="of |dz/dt|")
-
-
-def _no_growth(evidence: Evidence) -> str:
-    """Why B(t0) cannot be compared; empty if it can."""
-    if evidence.classes < 2 or evidence.commons != 1 or not evidence.curves.common.any(axis=1).all():
-        return "B needs several classes that share one common token"
-    if not evidence.end >= evidence.t0:
-        return f"the run ends before t0 = {evidence.t0:.4g}"
-    return "" if evidence.rates["Z"] > 0 else "attention is frozen"
-
-
-def _predicted_growth(evidence: Evidence, when: float) -> tuple[float, float]:
-    """B at a time, and its relative error. Gamma keeps the prior 1/K where each class has its own query.
-
-    Theorem 4 takes the norm of attention and 1 + (K-1) f_c^2 to be those of the start. Their relative changes until now are
-    measured, and so is the memory of the decoder for earlier features. They grow from zero, so half of them is the error of
-    an integral. Gamma has twice the error of the logit.
-    """
-    curves, classes = evidence.curves, evidence.classes
-    drive = float(forms.driving(when, evidence.outputs, classes, evidence.rates["Y"], evidence.rates["Z"]))
-    p = float(curves.table[0][curves.common[0]][0])
-    squares = float(np.sum(curves.table[0] ** 2))
-    share = p**2 / squares
-    drive *= forms.small_vocabulary(share, evidence.outputs) / (classes if evidence.own_query else 1)
-    u = 4 * drive / forms.start_constant(p, squares, classes)
-    now = evidence.frame(when)
-    own = slice(0, curves.supports.start[1])
-    grown = curves.supports.chance[own] * np.exp(curves.z[now, own] - curves.z[0, own])
-    norm = float(np.sum(grown**2))
-    weight = float(grown[curves.supports.common[own]][0] ** 2) / norm
-    change = 2 * abs(np.log(norm / squares)) + (classes - 1) * abs(weight - share) / (1 + (classes - 1) * share)
-    change += evidence.memory(when, curves.supports.argtops(curves.supports.common))
-    gaps = np.interp(when, evidence.curves.time, evidence.drifts / np.maximum(evidence.logit_gaps, 1e-300))
-    error = (change / 2 + 2 * float(gaps)) * u / ((1 + u) * np.log1p(u))
-    return 0.25 * float(np.log1p(u)), error
-
-
-@_theorem("SnS:theorem-4", single_common_regime, LIMITS.growth)
-def theorem_4(evidence: Evidence) -> Comparison:
-    curves, tolerance = evidence.curves, LIMITS.growth
-    missing = _no_growth(evidence)
-    if missing:
-        return undecided(missing, 1.0, tolerance)
-    scores = np.mean(curves.z[:, curves.supports.common], axis=1)
-    growth, error = _predicted_growth(evidence, evidence.t0)
-    factor = evidence.at(scores, evidence.t0) / -growth
-    reason = f"z_ct(t0) is {factor:.3f} times the corrected -B(t0) = {-growth:.3g}, which neglects {error:.1%}"
-    return agreement(1.0, factor, tolerance, reason, predicted_error=error, unit="of B(t0)")
-
-
-@_theorem("SnS:sandwich", single_common_regime, 2 * LIMITS.growth)
-def sandwich(evidence: Evidence) -> Comparison:
-    """f_l(0)^2 <= ln chi_l / (2 B) <= 1 at t0 for the winner of every class, to 10 %; B/K where all classes share one query."""
-    curves = evidence.curves
-    missing = _no_growth(evidence)
-    if missing:
-        return undecided(missing, "inside", LIMITS.growth)
+    tolerance = LIMITS.solver
     if evidence.still:
-        return not_moved("inside", LIMITS.growth)
-    grown = (curves.z - curves.z[:1])[:, curves.winners]
-    lower = curves.c[0, curves.winners] ** 2 / curves.supports.sums(curves.c[0] ** 2)
-    growth, error = _predicted_growth(evidence, evidence.t0)
-    error = float(np.hypot(error, chi_identity(evidence).predicted_error or 0.0))  # the bounds are those of theorem 3
-    growth /= 1 if evidence.own_query else evidence.classes
-    share = np.array([evidence.at(grown[:, n], evidence.t0) for n in range(evidence.classes)]) / growth
-    room = np.minimum(share - lower, 1 - share) / np.maximum(np.abs(share), LIMITS.rounding)
-    holds = True if np.all(room >= error - LIMITS.growth) else False if np.any(room < -error - LIMITS.growth) else None
-    reason = f"at t0, ln chi / 2B is {share.min():.3f} to {share.max():.3f}; the bounds are {lower.max():.3f} and 1"
-    bounds = f"[{lower.max():.3g}, 1]"
-    return Comparison(bounds, float(share.mean()), LIMITS.growth, holds, reason, error, 0.0, "of 2 B")
+        return not_moved(0.0, tolerance)
+    try:
+        companion = evidence.companion("without_residual", evidence.end)
+    except SolveFailed as failure:
+        return undecided(f"the companion flow {failure}", 0.0, tolerance)
+    on, change = evidence.curves.supports, _changes(evidence.curves)
+    across, largest = on.common & ~on.local, float(np.max(np.abs(change)))
+    gain = (change - companion["Z"][on.row, on.key])[across]
+    rise, lower = float(np.max(change[on.local])) / largest, float(np.max(-gain, initial=-1.0)) / largest
+    worst = max(rise, lower)
+    reason = f"of {np.count_nonzero(on.local)} scores of tokens common to classes of their query the largest change is {rise:.2g}"
+    if gain.size:
+        reason += f"; of {gain.size} common across queries only the least gain over no connection is {-lower:.2g}"
+    holds = True if worst < -tolerance else False if worst > tolerance or (gain.size and lower >= -tolerance) else None
+    return Comparison("< 0", worst, tolerance, holds, f"{reason} of the largest change", unit="of the largest change of a score")
 
 
-@_theorem("SnS:transition", transition_regime, LIMITS.transition, options.fast_gradient)
-def transition(evidence: Evidence) -> Comparison:
-    """When the winners grow fastest, over K ln M / eta_Y; predicted is when gamma of theorem 1 is largest.
-
-    That is K ln M / eta_Y to leading order in ln M. Two errors are computed: features overlap, and then classes slow each
-    other down by up to 1/(1 - s) under the gradient; and attention moves, while the pull on a winner falls as e^{4 z_ct} and
-    the decoder remembers earlier features.
-    """
-    curves, tolerance = evidence.curves, LIMITS.transition
-    steep = forms.steepest_time(evidence.outputs, evidence.classes, evidence.rates["Y"]) / evidence.t0
-    peak = top(curves.time, curves.mean(curves.dz[:, curves.winners]))
-    if evidence.still or peak.time is None or peak.low is None or peak.high is None:
-        return undecided("the growth of the winning tokens has not passed its peak", steep, tolerance)
-    now = evidence.frame(peak.time)
-    f = evidence.features(0)
-    overlap = 0.0 if evidence.modified else float(np.max(f @ f.T - np.eye(evidence.classes)))
-    fallen = np.abs(curves.z[now] - curves.z[0])[curves.supports.common]
-    motion = evidence.memory(peak.time, curves.winners) + 4 * float(np.max(fallen, initial=0.0))
-    error, ratio = float(np.hypot(overlap / (1 - overlap), motion)), peak.time / evidence.t0
-    reason = (
-        f"the winning tokens grow fastest at {ratio:.3f} times K ln M / eta_Y (t={peak.time:.4g}), gamma at {steep:.3f} times it"
-    )
-    half = max(peak.high - peak.time, peak.time - peak.low) / evidence.t0
-    return agreement(steep, ratio, tolerance, reason, predicted_error=error, measured_error=half, unit="of K ln M / eta_Y")
-
-
-CLAIMS = claim.claims
+RESIDUAL_CLAIMS = tuple(row for row in claim.claims if row.tag == "SnS:residual")
+CLAIMS = tuple(row for row in claim.claims if row not in RESIDUAL_CLAIMS)

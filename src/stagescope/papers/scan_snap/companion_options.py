@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stagescope.papers.scan_snap.evidence import Evidence
-from stagescope.papers.scan_snap.forms import transition_time
+from stagescope.papers.scan_snap.forms import t0_prime
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.study import GENERATOR, STUDY
 
 if TYPE_CHECKING:
     from stagescope.papers.scan_snap.text.claims import TextEvidence
 
-FLOW = ("optimizer", "steps", "lr", "momentum", "length", "batch", "record", "frames", "columns", "init_scale", "method", "rtol")
+FLOW = (
+    *("optimizer", "steps", "lr", "momentum", "length", "batch", "record", "frames", "columns", "method", "rtol"),
+    *("init_scale", "start_scores", "residual", "heads"),
+)
 """Options at their defaults make the flow from zero."""
 _RAMP: dict[str, Any] = {"umin": 0.1, "umax": 1.0}
 _WEAK_COMMON = {"num_common": 1, "common_p": 0.5, **_RAMP}
@@ -44,7 +47,7 @@ def _companion_options(
         tokens = options["num_common"] + options["num_last"] * (options["num_unique"] + 2)
         outputs = max(1000, outputs, 2 * tokens)
         options |= {"rate_y": ratio * options["rate_z"], "vocab": outputs}
-    end = times * transition_time(outputs, options["num_last"], options["rate_y"])
+    end = times * t0_prime(outputs, options["num_last"], options["rate_y"])
     options["until"] = float(f"{end:.3g}")
     return evidence.changed(options)
 
@@ -52,7 +55,9 @@ def _companion_options(
 one_query_each = partial(_companion_options, times=30, least={"num_common": 1})
 """Theorem 2: one query per class; the generator makes symmetric classes."""
 fast_modified = partial(_companion_options, times=4, least={"num_unique": 5}, ratio=300, decoder="pinv", **_WEAK_COMMON)
-"""Theorems 1, 3, 4 and lemma 4: one common token, a modified decoder that is fast, to a few transition times."""
+"""Theorems 1, 3, 4 and lemmas 4 and 6: one common token, a modified decoder that is fast, to a few transition times."""
+late_modified = partial(_companion_options, times=300, least={"num_unique": 5}, ratio=300, decoder="pinv", **_WEAK_COMMON)
+"""Corollary 1: the same to 300 transition times, where the error falls as 1/t."""
 fast_gradient = partial(_companion_options, times=4, least={"num_unique": 10}, ratio=100, decoder="gradient", **_WEAK_COMMON)
 """The transition: one weak common token, ten distinct ones, many outputs, a fast decoder."""
 _LONG: dict[str, Any] = {"times": 300, "least": {"num_common": 2, "num_unique": 5}, "decoder": "pinv", "common_p": 1.0, **_RAMP}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from stagescope.claims.comparison import Comparison, Condition, Regime, not_applicable, regime_of, undecided
+from stagescope.claims.comparison import Comparison, Condition, Regime, narrowed, not_applicable, regime_of, undecided
 from stagescope.detect.stage import Event
-from stagescope.papers.scan_snap.forms import transition_time
+from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 BATCHES = f"{LIMITS.replicas} descents as long as the run, for a run on batches"
 """The cost of a claim whose error is the spread over other batches; other runs have no such error."""
-ADAM = not_applicable("the claim is about gradient steps; Adam rescales every entry")
+
+
+def silent(why: str) -> Regime:
+    """The theorem does not speak of this experiment, for this reason; it speaks of a companion run of the study."""
+    return Regime(False, f"the theorem does not speak of this run: {why}", applies=False, elsewhere=True)
+
+
+ADAM = silent("Adam divides every entry of the gradient by its size")
 
 
 def not_moved(predicted: float | str, tolerance: float | str) -> Comparison:
@@ -128,14 +135,37 @@ class Evidence(BaseEvidence):
         return not any(np.any(self.run.params[name][0]) for name in self.run.params)
 
     @cached_property
-    def overlap(self) -> float:
-        """The largest |eigenvalue| of F^T F - I at the start; the paper assumes that it is below 1/K [SnS:assumption-2]."""
+    def strengths(self) -> np.ndarray:
+        """gamma as measured, f_n . Y (e_n - alpha_n), mean over classes (frames,)."""
+        return np.mean(self.curves.supports.sums(self._features * self.curves.readout.pulls), axis=1)
+
+    @cached_property
+    def pull_rates(self) -> np.ndarray:
+        """xi_n (frames, classes): g_l/f_l - f.g of the distinct tokens of a class, weighted by f_l^2; dz_l/dt ~ f_l^2 xi_n."""
+        on, f, g = self.curves.supports, self._features, self.curves.readout.pulls
+        return on.sums(f * g * ~on.common) / on.sums(f**2 * ~on.common) - on.sums(f * g)
+
+    @cached_property
+    def eigenvalues(self) -> np.ndarray:
+        """|eigenvalues| of E = F^T F - I at the start, ascending."""
         f = self.features(0)
-        return float(np.max(np.abs(np.linalg.eigvalsh(f @ f.T - np.eye(self.classes)))))
+        return np.sort(np.abs(np.linalg.eigvalsh(f @ f.T - np.eye(self.classes))))
+
+    @cached_property
+    def assumption_2(self) -> Condition:
+        """Whether assumption 2 holds at the start in all three parts, and their numbers [SnS:assumption-2]."""
+        least, most = float(self.eigenvalues[0]), float(self.eigenvalues[-1])
+        low, high, many = (6 / self.outputs) ** 0.5, 1 / self.classes, self.outputs / self.classes**2
+        sentence = f"|eigenvalues| of F^T F - I are {least:.2g} to {most:.2g} (wanted: {low:.2g} to {high:.2g})"
+        return least >= low and most < high and many > 1, f"assumption 2: {sentence}; M/K^2 is {many:.3g} (wanted: above 1)"
+
+    @property
+    def t0_prime(self) -> float:
+        return forms.t0_prime(self.outputs, self.classes, self.rates["Y"])
 
     @property
     def t0(self) -> float:
-        return transition_time(self.outputs, self.classes, self.rates["Y"])
+        return forms.t0(self.outputs, self.classes, self.rates["Y"])
 
     @property
     def time(self) -> np.ndarray:
@@ -208,15 +238,25 @@ class Evidence(BaseEvidence):
 # What the theorems of scan and snap assume: the regimes of their claims.
 
 
-def _limit(evidence: Evidence) -> tuple[Condition, ...]:
-    """Conditions of all theorems: long contexts, zero start, equally frequent classes with a target each."""
+def _setting(evidence: Evidence) -> tuple[Condition, ...]:
+    """What all theorems assume of the experiment."""
     return (
-        (not evidence.sampled, "contexts are sampled"),
+        (not evidence.sampled, "contexts are sampled, against assumption 1(b)"),
+        (evidence.is_flow, "it takes finite steps, not gradient flow"),
         (evidence.zero_start, "the start is not zero"),
         (evidence.own_target, "classes share a target"),
         (evidence.even, "classes are not equally frequent"),
         (evidence.classes > 1, "there is a single class"),
+        (evidence.rates["Z"] > 0 and evidence.rates["Y"] > 0, "a rate is zero"),
     )
+
+
+def theory(evidence: Evidence, *more: Condition, holds: str) -> Regime:
+    """In regime where the theorem speaks of the experiment; else not applicable, and says which assumption fails."""
+    if evidence.is_adam:
+        return ADAM
+    regime = regime_of(*_setting(evidence), *more, holds=f"flow from zero, long contexts, a target per class; {holds}")
+    return regime if regime.holds else silent(regime.sentence)
 
 
 def trusted(base: Callable[[Evidence], Regime], compare: Callable[[Evidence], Comparison], tolerance: float) -> Any:
@@ -238,47 +278,76 @@ def trusted(base: Callable[[Evidence], Regime], compare: Callable[[Evidence], Co
     return regime
 
 
-def chi_regime(evidence: Evidence) -> Regime:
-    """Theorem 3 holds for any decoder that is learned from the same features."""
-    if evidence.is_adam:
-        return ADAM
-    own = (evidence.own_query, "classes share a query")
-    return regime_of(*_limit(evidence), own, holds="long contexts, zero start, one query and one target per class")
+def fast_decoder(evidence: Evidence) -> Condition:
+    """Assumption 1(c), eta_Y >> eta_Z."""
+    why = f"eta_Y/eta_Z is {evidence.ratio:.3g}; below {LIMITS.fast_decoder:g} assumption 1(c), eta_Y >> eta_Z, is wrong by half"
+    return evidence.ratio >= LIMITS.fast_decoder, why
 
 
-def modified_regime(evidence: Evidence) -> Regime:
-    """The assumptions of lemma 3 and theorem 1."""
+def signs(evidence: Evidence, *more: Condition, holds: str) -> Regime:
+    """What theorem 2 assumes of the experiment. Its signs are put to the test in steps and on batches, too."""
     if evidence.is_adam:
         return ADAM
-    why = f"the decoder is the gradient's; assumption 2 would need {1 / evidence.classes:.2g} and has {evidence.overlap:.2g}"
-    return regime_of(
-        (evidence.modified, why), *_limit(evidence), holds="modified decoder, zero start, equally frequent classes, own targets"
+    regime = regime_of(
+        (evidence.zero_start, "the start is not zero"),
+        (evidence.own_target, "classes share a target"),
+        (evidence.rates["Z"] > 0, "attention is frozen"),
+        *more,
+        holds=holds,
+    )
+    return regime if regime.holds else silent(regime.sentence)
+
+
+def distinct_regime(evidence: Evidence) -> Regime:
+    """With a query each the signs are tried at any rates, with one query where assumption 1(c) holds too."""
+    if evidence.own_query:
+        return signs(evidence, holds="one query and one target per class, zero start")
+    if evidence.queries == 1 and evidence.symmetric:
+        return signs(evidence, fast_decoder(evidence), holds="one query for symmetric classes, a fast decoder, zero start")
+    shared = (False, "unequal classes share a query, and then a distinct token can fall late")
+    return narrowed(signs(evidence, holds="zero start"), shared)
+
+
+def common_regime(evidence: Evidence) -> Regime:
+    """Theorem 2(b) has one common token; corollary 2 several and one query for all classes, or one for each as measured here."""
+    count = evidence.commons
+    if count == 0:
+        return not_applicable("there are no common tokens")
+    if count == 1:
+        return signs(evidence, holds="a single common token")
+    return signs(
+        evidence,
+        (evidence.symmetric, "several common tokens, and classes differ in more than the names of their distinct tokens"),
+        (evidence.own_query or evidence.queries == 1, "several common tokens, and only some of the classes share a query"),
+        holds=f"{count} common tokens, symmetric classes, zero start, {'a query each' if evidence.own_query else 'one query'}",
     )
 
 
-def single_common_regime(evidence: Evidence) -> Regime:
+def chi_regime(evidence: Evidence) -> Regime:
+    """Theorem 3 holds for any decoder that is learned from the same features."""
+    own = (evidence.own_query, "classes share a query")
+    return theory(evidence, own, fast_decoder(evidence), holds="a query per class, a fast decoder")
+
+
+def modified_regime(evidence: Evidence, *more: Condition, holds: str = "modified decoder") -> Regime:
+    """The assumptions of lemma 3 and theorem 1. The gradient's decoder meets them where assumption 2 does."""
+    usable, why = evidence.assumption_2
+    gradient = (evidence.modified or usable, f"the decoder is the gradient's, and {why}")
+    regime = theory(evidence, gradient, *more, holds=holds)
+    if regime.holds and not evidence.modified:
+        return Regime(False, "under the gradient lemma 3 leaves out the change of overlaps, which drives attention")
+    return regime
+
+
+def single_common_regime(evidence: Evidence, *more: Condition) -> Regime:
     """The assumptions of theorem 4: theorem 1's, and one common token in symmetric classes."""
-    regime = modified_regime(evidence)
     queries = f"{evidence.queries} queries for {evidence.classes} classes; one query for each or one for all is needed"
-    more = regime_of(
+    return modified_regime(
+        evidence,
         (evidence.commons == 1, f"there are {evidence.commons} common tokens, not one"),
         (evidence.symmetric, "classes are not symmetric"),
         (evidence.own_query or evidence.queries == 1, queries),
-        (evidence.rates["Z"] > 0, "attention is frozen"),
-        holds="one common token, symmetric classes",
-    )
-    if not regime.applies or (regime.holds and more.holds):
-        return Regime(True, f"{regime.sentence}, {more.sentence}") if regime.applies else regime
-    return Regime(False, "; ".join(part.sentence for part in (regime, more) if not part.holds))
-
-
-def transition_regime(evidence: Evidence) -> Regime:
-    if evidence.is_adam:
-        return ADAM
-    return regime_of(
-        *_limit(evidence),
-        (evidence.is_flow, "finite steps"),
-        (evidence.own_query, "classes share a query"),
-        (evidence.rates["Z"] > 0, "attention is frozen"),
-        holds="flow from zero, one query and one target per class",
+        fast_decoder(evidence),
+        *more,
+        holds="modified decoder, one common token, symmetric classes, a fast decoder",
     )

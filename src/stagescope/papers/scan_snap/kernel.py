@@ -164,10 +164,10 @@ def pinv(theta, out, held):
 def read_decoder(y, start, key, f, target, rival, multiplicity, directions, pulls):
     """directions: y_l of the class's own output minus its mean over the rivals; pulls: g = Y (e - alpha), on the tokens.
 
-    Returns, of the probability that a class gives wrongly, the share on targets of other classes, mean over classes: `rival`
-    is 1 for the outputs that count, and 2 if they are targets.
+    Returns, mean over classes, the probability that a class gives wrongly, and the share of it on targets of other classes:
+    `rival` is 1 for the outputs that count, and 2 if they are targets.
     """
-    odds, shares = np.empty(y.shape[1]), 0.0
+    odds, shares, errors = np.empty(y.shape[1]), 0.0, 0.0
     for n in range(target.size):
         odds[:] = 0.0
         for e in range(start[n], start[n + 1]):
@@ -184,6 +184,7 @@ def read_decoder(y, start, key, f, target, rival, multiplicity, directions, pull
                 wrong += odds[j]
                 rivals += rival[j] > 0
                 elsewhere += odds[j] if rival[j] == 2 else 0.0
+        errors += wrong
         shares += elsewhere / max(wrong, 2.2250738585072014e-308)  # the least normal number: it can underflow
         odds[target[n]] -= 1.0
         for e in range(start[n], start[n + 1]):
@@ -194,7 +195,7 @@ def read_decoder(y, start, key, f, target, rival, multiplicity, directions, pull
                     others += y[key[e], j]
             pulls[e] = pull
             directions[e] = y[key[e], target[n]] - others / rivals if rivals else np.nan
-    return shares / target.size
+    return errors / target.size, shares / target.size
 
 
 @njit(cache=True)

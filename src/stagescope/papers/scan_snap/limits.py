@@ -18,9 +18,14 @@ class Limits:
     # nothing was learned: heads also move on words in random order, where it does not fall.
     growth: float = 2 * small  # B(t0) is integrated from two such numbers
     order: float = 1 - small  # share of pairs of distinct tokens that must keep the order of P(l|n)
+    combination: int = 3  # tokens on which a head ends: section 7 speaks of the 1st, 3rd and 5th instead of the first three
     half: float = 0.5  # of the entropy at the start: with less, attention is closer to one token than to the start
     transition: float = 0.25  # of K ln M / eta_Y: the paper gives an order of magnitude, and a quarter is well below it
-    slow_attention: float = 2.0  # theorem 3 is wrong by about this times eta_Z/eta_Y: 70, 20, 2 % at eta_Y/eta_Z = 1, 10, 100
+    fast_decoder: float = 2.0 / half  # eta_Y/eta_Z; theorem 3 is wrong by about 2 eta_Z/eta_Y: 70, 20, 2 % at ratio 1, 10, 100
+    order_one: float = 2.0  # a factor that O(.) of theorem 1 leaves open: the law of its second stage is .6 to 1 times gamma
+    outputs: int = 100  # theorem 1 asks for M >> 100
+    first_laws: float = 0.134  # x over each law of eq. 14 at its end, t0' and t0, is off by .134 and .107 at M = 100, where
+    # theorem 1 begins, and by less at larger M: this is the o(1) of theorem 4
     # events; the levels of `onset`, `winner` and `slow` are those of the independent implementation
     material: float = 0.01  # share of attention that must have moved: a map of attention with 1 % steps shows it
     onset_loss: float = 2 * material  # share of their first attention that common tokens have lost at `onset`: two such steps

@@ -11,8 +11,8 @@ from pydantic import model_validator
 
 from stagescope.fields.by_kernel import ByKernel, Kernel, OnBatches
 from stagescope.fields.field import Field, FlatField, OfModel
-from stagescope.memory import require_memory, require_work
-from stagescope.papers.scan_snap.model import PairwiseAttention, features
+from stagescope.memory import require_memory, require_parameters, require_work
+from stagescope.papers.scan_snap.model import PairwiseAttention, attention, features
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout
 from stagescope.spec import Described, Seed
@@ -142,6 +142,105 @@ class PairwisePinv(LimitPairing, Field):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
         return self.kernel.flat(layout, rates)
+
+
+class PairwiseResidual(Pairing, ByKernel):
+    """The population loss with a residual connection: the decoder reads f = (f_n + e_query) / sqrt(2) [SnS:residual].
+
+    Of u = LN(LN(u~) + u_xT), where LN divides by the length, LN(u~) is f_n and u_xT is the query's own direction, which no
+    context of its class has: so their sum has the length sqrt(2). The model has the queries among its keys: their rows of Y
+    are read through the residual connection, and no attention falls on them.
+
+    Args:
+        model: the attention, with the queries of the process among its keys.
+        process: the classes.
+
+    Examples:
+        >>> pairwise = PairwiseResidual.widened(ss.PairwiseAttention.merged(classes))
+        >>> PairwiseResidual(model=pairwise, process=classes).value(pairwise.init()) == np.log(classes.vocab)
+        True
+    """
+
+    @model_validator(mode="after")
+    def _reads_queries(self) -> "PairwiseResidual":
+        if missing := set(self.model.queries) - set(self.model.keys):
+            raise ValueError(f"the residual connection reads query {min(missing)}, which is not among the keys of the model")
+        return self
+
+    @cached_property
+    def kernel(self) -> None:
+        """None: the definition itself is computed."""
+
+    @classmethod
+    def widened(cls, model: PairwiseAttention) -> PairwiseAttention:
+        """The model with its queries among the keys."""
+        return model.model_copy(update={"keys": tuple(sorted({*model.keys, *model.queries}))})
+
+    @property
+    def data(self) -> Any:
+        return {**self.arrays, "own": np.array([self.model.keys.index(item.query) for item in self.process.classes])}
+
+    def loss(self, params: Any, data: Any) -> Any:
+        from stagescope.autodiff import jax, jnp
+
+        f = features(params["Z"][data["query"]], data["table"], jnp)
+        f = (f + jax.nn.one_hot(data["own"], f.shape[1])) / jnp.sqrt(2.0)
+        logits = f @ params["Y"]
+        own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
+        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
+
+
+class PairwiseHeads(Pairing, ByKernel):
+    """The population loss of several heads, each with its own Y and Z: logits sum_h Y_h^T f_h [SnS:heads].
+
+    Rows of the blocks Y and Z are those of the first head, then of the second, and so on.
+
+    Args:
+        model: the attention of one head.
+        process: the classes.
+        heads: how many.
+
+    Examples:
+        >>> law = PairwiseHeads(model=ss.PairwiseAttention.merged(classes), process=classes, heads=3)
+        >>> law.shapes
+        {'Y': (27, 3), 'Z': (6, 9)}
+    """
+
+    heads: int = Limits(ge=1)
+
+    @model_validator(mode="after")
+    def _fit_in_memory(self) -> "PairwiseHeads":
+        require_parameters(self.shapes, "take fewer heads, tokens or classes", vocab=self.model.vocab, heads=self.heads)
+        return self
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        return {"Y": ("head and key", "output"), "Z": ("head and query", "key")}
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        return {name: (self.heads * rows, columns) for name, (rows, columns) in self.model.shapes.items()}
+
+    @property
+    def data(self) -> Any:
+        return self.arrays
+
+    @cached_property
+    def kernel(self) -> None:
+        """None: the definition itself is computed."""
+
+    def loss(self, params: Any, data: Any) -> Any:
+        from stagescope.autodiff import jnp
+
+        y, z = (params[name].reshape(self.heads, *self.model.shapes[name]) for name in ("Y", "Z"))
+        logits = jnp.einsum("hnk,hkj->nj", features(z[:, data["query"]], data["table"], jnp), y)
+        own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
+        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
+
+    def attention(self, z: np.ndarray) -> np.ndarray:
+        """c_{l|n} of every head (heads, classes, keys) at the scores Z."""
+        scores = z.reshape(self.heads, *self.model.shapes["Z"])[:, self.rows["query"]]
+        return attention(scores, self.arrays["table"])
 
 
 def forward(params: Any, data: Any) -> Any:

@@ -44,6 +44,12 @@ class Supports(Segments):
         common = np.isin(np.array(keys)[key[order]], sorted(law.process.common))
         return cls(start, key[order], law.rows["query"][of], chance, common, len(keys))
 
+    @cached_property
+    def local(self) -> np.ndarray:
+        """Which tokens are common to several classes of the same query."""
+        place = self.row * self.keys + self.key
+        return np.bincount(place)[place] > 1
+
     def argtops(self, values: np.ndarray) -> np.ndarray:
         """The entry (classes,) of the first largest of each class; what is not a number is least."""
         values = np.nan_to_num(values, nan=-np.inf)
@@ -75,12 +81,13 @@ class Readout:
     """What the classes read from the decoder Y: `directions` and `pulls` are (frames, entries), as `Supports` orders them.
 
     `directions` are y_l of a class's own output minus the mean of the other classes' targets, or of all other outputs where
-    there is one target; `pulls` are g = Y (e - alpha). `on_targets` (frames,) is, of the probability that a class gives
-    wrongly, the share on targets of other classes, mean over classes.
+    there is one target; `pulls` are g = Y (e - alpha). `wrong` (frames,) is the probability that a class gives wrongly, and
+    `on_targets` (frames,) the share of it on targets of other classes, both mean over classes.
     """
 
     directions: np.ndarray
     pulls: np.ndarray
+    wrong: np.ndarray
     on_targets: np.ndarray
 
 
@@ -293,10 +300,9 @@ class Reader:
         directions, pulls = np.empty_like(f), np.empty_like(f)
         y = np.ascontiguousarray(params["Y"])
         y.setflags(write=False)
-        share = read_decoder(y, on.start, on.key, f, self.target, self.rival, self.multiplicity, directions, pulls)
-        self.rows.append((directions, pulls, share))
+        shares = read_decoder(y, on.start, on.key, f, self.target, self.rival, self.multiplicity, directions, pulls)
+        self.rows.append((directions, pulls, *shares))
 
     @property
     def readout(self) -> Readout:
-        directions, pulls, shares = zip(*self.rows, strict=True)
-        return Readout(np.array(directions), np.array(pulls), np.array(shares))
+        return Readout(*map(np.array, zip(*self.rows, strict=True)))

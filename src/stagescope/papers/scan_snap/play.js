@@ -59,8 +59,8 @@ export function prepare(options, _draws, constants, tools) {
     events: (time, found) => eventsOf(time, found, shared > 0, constants, tools),
     forms: [
       {
-        name: "transition_time",
-        symbol: "t0",
+        name: "t0_prime",
+        symbol: "t0'",
         value: options.rate_y > 0 ? (classes * Math.log(vocab)) / options.rate_y : Infinity,
         says: "K ln M / eta_Y: where attention moves fastest under the theorems' modified decoder; this flow has the gradient decoder",
       },

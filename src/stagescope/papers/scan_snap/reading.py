@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
 from stagescope.papers.reading import Reading
 from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.limits import LIMITS
-from stagescope.papers.scan_snap.loss import PairwiseSampled
-from stagescope.papers.scan_snap.observables import ClassAttention, Reader, class_attention, follow, law_of
+from stagescope.papers.scan_snap.loss import PairwisePopulation, PairwiseSampled
+from stagescope.papers.scan_snap.observables import ClassAttention, Reader, Supports, class_attention, follow, law_of
+from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.stages import Averages, detect
 from stagescope.params import Layout, Params, key
 from stagescope.readings.replay import Replay
@@ -117,8 +118,30 @@ class ScanSnapReading(Reading):
         return Evidence(self.run, self.curves, reading=self)
 
     def at_rates(self, rates: dict[str, float], until: float) -> Params:
-        """Where the flow from the same start ends at other rates; nobody continues it, so its integrator need not restart."""
+        """Where the flow from the same start ends at other rates."""
+        return self._end(self.field, self.run.at(0), until, rates=rates)
+
+    def without_start(self, until: float) -> Params:
+        """Where the flow ends whose scores start at zero, on classes that have c(0) of this run for P(l|n)."""
+        law, start = self.law, self.run.at(0)
+        first = Supports.of_law(law)
+        c = first.dense(first.attention(start["Z"][first.row, first.key]))
+        column = {token: place for place, token in enumerate(law.model.keys)}
+        classes = tuple(
+            item.model_copy(update={"probabilities": tuple(row[[column[token] for token in item.tokens]].tolist())})
+            for item, row in zip(law.process.classes, c, strict=True)
+        )
+        process = SequenceClasses(vocab=law.process.vocab, classes=classes, prior=law.process.prior)
+        return self._end(type(law)(model=law.model, process=process), {**start, "Z": np.zeros_like(start["Z"])}, until)
+
+    def without_residual(self, until: float) -> Params:
+        """Where the flow from the same start ends without the residual connection."""
+        law = PairwisePopulation(model=self.law.model, process=self.law.process)
+        return self._end(law, self.run.at(0), until)
+
+    def _end(self, law: Any, start: Params, until: float, **changes: Any) -> Params:
+        """The end of a companion flow; nobody continues it, so its integrator need not restart."""
         free = {"segments": None, "restart_evaluations": None, "restart_frames": None}
-        start, flow = self.run.at(0), self.dynamics.model_copy(update={"rates": rates, **free})
-        last = deque(frames(self.field, start, flow, until=until, record=Uniform(frames=2)), maxlen=1)[0]
+        flow = self.dynamics.model_copy(update={**changes, **free})
+        last = deque(frames(law, start, flow, until=until, record=Uniform(frames=2)), maxlen=1)[0]
         return Layout.of(start).unpack(last[1])

@@ -6,13 +6,22 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwisePopulation, PairwiseSampled
+from stagescope.papers.scan_snap.claims_heads import leading_tokens, overlap
+from stagescope.papers.scan_snap.loss import (
+    Pairing,
+    PairwiseHeads,
+    PairwisePinv,
+    PairwisePopulation,
+    PairwiseResidual,
+    PairwiseSampled,
+)
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import Supports, law_of
 from stagescope.papers.scan_snap.process import SequenceClasses, read_classes
 from stagescope.papers.scan_snap.study import GENERATOR, MEDIUM_CELLS, MEDIUM_LAST, SEEDS, ScanSnapOptions, check_use
 from stagescope.papers.setup import make_dynamics, make_record
 from stagescope.papers.study import Setup, final_loss
+from stagescope.params import key
 from stagescope.runs.run import Run
 from stagescope.spec import digest
 
@@ -27,9 +36,20 @@ def study_setup(options: ScanSnapOptions, seed: int) -> Setup:
         process = SequenceClasses.synthetic(**{name: getattr(options, name) for name in (*GENERATOR, "vocab")})
     every_column = options.columns == "all" or options.length is not None
     model = PairwiseAttention.every_output(process) if every_column else PairwiseAttention.merged(process)
+    if options.residual:
+        model = PairwiseResidual.widened(model)
+    law = _law(options, model, process, seed)
+    if options.heads > 1:
+        if options.init_scale:
+            raise InputError("several heads start from --start-scores, with Y at zero: leave out --init-scale")
+        params = {name: np.zeros(shape) for name, shape in law.shapes.items()}
+    else:
+        params = model.init(seed, options.init_scale)
+    if options.start_scores:
+        params["Z"] = options.start_scores * key(seed, "start scores").normal(size=params["Z"].shape)
     return Setup(
-        what=_law(options, model, process, seed),
-        params=model.init(seed, options.init_scale),
+        what=law,
+        params=params,
         dynamics=make_dynamics(options, rates={"Y": options.rate_y, "Z": options.rate_z}),
         until=options.until if options.optimizer == "flow" else None,
         record=make_record(options),
@@ -38,6 +58,15 @@ def study_setup(options: ScanSnapOptions, seed: int) -> Setup:
 
 
 def _law(options: ScanSnapOptions, model: Any, process: SequenceClasses, seed: int) -> Any:
+    if options.residual or options.heads > 1:
+        if options.residual and options.heads > 1:
+            raise InputError("the residual connection is that of one head: leave out --residual or --heads")
+        if options.length is not None or options.decoder == "pinv":
+            what = "the residual connection is" if options.residual else "several heads are"
+            raise InputError(f"{what} trained by the gradient in the long-sequence limit: leave out --length and --decoder")
+        if options.residual:
+            return PairwiseResidual(model=model, process=process)
+        return PairwiseHeads(model=model, process=process, heads=options.heads)
     if options.length is None:
         law = PairwisePinv if options.decoder == "pinv" else PairwisePopulation
         return law(model=model, process=process)
@@ -56,7 +85,12 @@ def _law(options: ScanSnapOptions, model: Any, process: SequenceClasses, seed: i
 
 def final_numbers(run: Run) -> dict[str, float]:
     """Final loss, and class attention at the end."""
-    return {**final_loss(run), **_attention(law_of(run), run.params["Z"][-1])} if run.frames else {}
+    if not run.frames:
+        return {}
+    law, z = law_of(run), run.params["Z"][-1]
+    if isinstance(law, PairwiseHeads):
+        return {**final_loss(run), "overlap": overlap(leading_tokens(law, z))}
+    return {**final_loss(run), **_attention(law, z)}
 
 
 def _attention(law: Pairing, z: np.ndarray) -> dict[str, float]:

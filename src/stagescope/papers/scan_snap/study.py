@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.claims.words import read_words
+from stagescope.errors import InputError
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
@@ -50,6 +51,11 @@ class ScanSnapOptions(Options):
     columns: Literal["merged", "all"] = "merged"
     """keep one column for all outputs that are never targets, or all"""
     init_scale: motion.InitScale = Field(0.0, description="initial Y and Z uniform in +- this; needs --columns all unless 0")
+    start_scores: motion.InitScale = Field(0.0, description="standard deviation of normal initial scores Z; Y starts at zero")
+    residual: bool = False
+    """add the query token to what the decoder reads: f = (f, e_query) / sqrt(2)"""
+    heads: int = Field(1, ge=1)
+    """heads, each with its own Y and Z; they stay equal unless --start-scores differ"""
     optimizer: motion.Optimizer = "flow"
     until: motion.Until = 1000.0
     steps: motion.Steps = 100
@@ -67,20 +73,42 @@ class ScanSnapOptions(Options):
     frames: motion.Frames = 400
 
 
-_SAMPLED: dict[str, Any] = {"length": 128, "batch": 128, "steps": 100}
+_SMALL: dict[str, Any] = {"length": 128, "batch": 128, "steps": 100, "optimizer": "heavy-ball"}
 _ONE_COMMON: dict[str, Any] = {"num_common": 1, "vocab": 1000}
+_ONE_QUERY: dict[str, Any] = {"num_last": 1, "num_common": 1, "decoder": "pinv"}
+_ONE_CLASS: dict[str, Any] = {"num_last": 1, "num_common": 0, "num_unique": 1, "rate_z": 0.0, "optimizer": "gd"}
+NOTES = {
+    "published-small": "figure 4, left",
+    "published-small-10": "figure 4, right",
+    "published-adam-tenth": "figure 5, left",
+    "published-adam-half": "figure 5, middle",
+    "published-adam-one": "figure 5, right",
+    "published-medium": "figures 6, 11 and 12 at three queries and rates of 1; `sweep scan-snap --preset figure-6` makes all",
+    "published-growth": "figure 3 at eta_Y = 5; the other curves are --rate-y .5, 1 and 2. The decoder is not published",
+    "published-steps-50": "figure 8, left, at eta_Y = .5; the other curves are --rate-y .1, .2, 1 and 2",
+    "published-steps-1000": "figure 8, right, at eta_Y = 1; the other curves are --rate-y .2, .5, 2 and 4",
+    "published-ratio-10": "figure 9, left, at eta_Z = 1; the paper draws the closed form with K = 1, this is a flow with K = 2",
+    "published-ratio-1": "figure 9, right, at eta_Z = 1; the paper draws the closed form with K = 1, this is a flow with K = 2",
+    "published-two-phases": "the setting of theorem 4, one query for all classes, through t0' and t0; rates are ours",
+}
 PRESETS: dict[str, dict[str, Any]] = {
     "syn-small-flow": {},
     "syn-small-flow-10": {"rate_y": 10.0},
     "syn-small-heavy-ball": {"optimizer": "heavy-ball"},
     "syn-small-adam": {"optimizer": "adam", "lr": 0.5},
     "single-common-pinv": {**_ONE_COMMON, "num_last": 5, "rate_y": 100.0, "decoder": "pinv", "until": 10.0},
-    "figure-2": {},
-    "figure-3": {**_ONE_COMMON, "num_last": 10, "rate_z": 0.5, "decoder": "pinv", "until": 700.0},
-    "figure-4": {**_SAMPLED, "optimizer": "heavy-ball"},
-    "figure-4-10": {**_SAMPLED, "optimizer": "heavy-ball", "rate_y": 10.0},
-    "figure-5": {**_SAMPLED, "optimizer": "adam", "lr": 0.5},
-    "figure-6": {**_SAMPLED, "optimizer": "heavy-ball", "num_last": 3, "num_next_per_last": 2, "init_scale": 79**-0.5},
+    "published-small": _SMALL,
+    "published-small-10": {**_SMALL, "rate_y": 10.0},
+    "published-adam-tenth": {**_SMALL, "optimizer": "adam", "lr": 0.1},
+    "published-adam-half": {**_SMALL, "optimizer": "adam", "lr": 0.5},
+    "published-adam-one": {**_SMALL, "optimizer": "adam", "lr": 1.0},
+    "published-medium": {**_SMALL, "num_last": 3, "num_next_per_last": 2, "init_scale": 79**-0.5},
+    "published-growth": {**_ONE_COMMON, "num_last": 10, "rate_z": 0.5, "rate_y": 5.0, "decoder": "pinv", "until": 700.0},
+    "published-steps-50": {**_ONE_CLASS, "vocab": 50, "rate_y": 0.5, "steps": 80},
+    "published-steps-1000": {**_ONE_CLASS, "vocab": 1000, "rate_y": 1.0, "steps": 70},
+    "published-ratio-10": {**_ONE_QUERY, "num_next_per_last": 2, "vocab": 100, "rate_y": 10.0, "until": 5.0},
+    "published-ratio-1": {**_ONE_QUERY, "num_next_per_last": 2, "vocab": 10_000, "until": 50.0},
+    "published-two-phases": {**_ONE_QUERY, "num_next_per_last": 10, "vocab": 1000, "rate_y": 1000.0, "until": 20.0},
     "collapse": {**_ONE_COMMON, "num_last": 5, "rate_y": 100.0, "until": 1.5},
 }
 SEEDS = 10
@@ -96,6 +124,8 @@ def check_use(options: ScanSnapOptions) -> None:
     motion.refuse_unused_motion(options, options.optimizer)
     if options.length is None:
         refuse_unused(options, ("batch", "precision"), "contexts are sampled only with --length")
+    if options.init_scale and options.start_scores:
+        raise InputError("--init-scale and --start-scores both give the initial scores: choose one")
     if options.classes is not None:
         refuse_unused(options, GENERATOR, "the classes come from --classes")
 
@@ -118,7 +148,17 @@ PLAY = Playable(
         _whole("num_common_per_last", 0, 10, more=True),
         _log("vocab", 10, 5000, whole=True, more=True),
     ),
-    fixed={"classes": None, "decoder": "gradient", "columns": "merged", "init_scale": 0.0, "optimizer": "flow", "length": None},
+    fixed={
+        "classes": None,
+        "decoder": "gradient",
+        "columns": "merged",
+        "init_scale": 0.0,
+        "start_scores": 0.0,
+        "residual": False,
+        "heads": 1,
+        "optimizer": "flow",
+        "length": None,
+    },
     constants=lambda: {"onset_loss": LIMITS.onset_loss, "winner_ratio": LIMITS.winner_ratio},
 )
 STUDY = Study(
@@ -127,6 +167,7 @@ STUDY = Study(
     title="Scan and snap: common tokens are dropped, distinct ones win, attention freezes",
     options=ScanSnapOptions,
     presets=PRESETS,
+    preset_notes=NOTES,
     setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(
@@ -137,16 +178,38 @@ STUDY = Study(
             views=lambda reading: parts.pairwise_views(reading),
             explain=lambda reading: parts.explain_run(reading),
         ),
+        Kind(
+            fields=(f"{_HERE}.loss:PairwiseResidual",),
+            read=lambda run: parts.ScanSnapReading(run),
+            claims=lambda: parts.RESIDUAL_CLAIMS,
+            views=lambda reading: parts.pairwise_views(reading),
+            explain=lambda reading: parts.explain_run(reading),
+        ),
+        Kind(
+            fields=(f"{_HERE}.loss:PairwiseHeads",),
+            read=lambda run: parts.HeadsReading(run),
+            claims=lambda: parts.HEADS_CLAIMS,
+        ),
     ),
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
     figures=lambda: reproduction("scan_snap").FIGURES,
-    ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
+    distances=lambda progress, quick: reproduction("scan_snap").distances(progress, quick),
+    ledger=(
+        "syn-small-flow",
+        "published-small",
+        "published-adam-half",
+        "published-medium",
+        "published-growth",
+        "published-two-phases",
+        "single-common-pinv",
+        "collapse",
+    ),
     numbers=lambda run: parts.final_numbers(run),
     many=lambda options, seeds: parts.many_numbers(options, seeds),
     sweeps={
         "figure-6": NamedSweep(
             "entropy on distinct tokens over rates and number of classes: the 640 runs of figure 6",
-            preset="figure-6",
+            preset="published-medium",
             table=lambda: parts.figure_six_options(),
             measures=("numbers",),
             color="entropy",

@@ -6,7 +6,9 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.papers.published import published
+from stagescope.papers.reading import reading
 from stagescope.papers.registry import study
+from stagescope.papers.scan_snap.text import reading as text_reading
 from stagescope.papers.scan_snap.text.claims import late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import TopicAttention, held_out, text_attention
 from stagescope.spec import build
@@ -47,11 +49,50 @@ def test_the_transformer_learns_and_is_read():
     curves = text_attention(run)
     assert curves.prior_loss < np.log(100)
     law = held_out(build(run.spec["field"]))
-    attention = law.attention(run.at(-1))
+    (attention,) = law.attention(run.at(-1))
     rows = attention[:, 1:]
     entropy = -np.sum(rows * np.log(np.where(rows > 0, rows, 1)), axis=2).mean()
     assert curves.entropy[-1] == pytest.approx(entropy, rel=1e-5)
     assert curves.entropy[0] <= np.mean(np.log(np.arange(2, 9))) + 1e-6
+
+
+def test_a_run_of_two_layers_is_read_by_its_lowest():
+    run = ss.run_study("text-snap", **{**SMALL, "steps": 600, "layers": 2, "student": "published", "dropout": 0.1})
+    curves = text_attention(run)
+    law = held_out(build(run.spec["field"]))
+    before, last = (law.attention(run.at(frame))[:, :, 1:] for frame in (-2, -1))
+    assert last.shape == (2, 100, 7, 8)
+    for i, layer in enumerate(curves.layers):
+        assert layer.variation[-1] == pytest.approx(0.5 * np.abs(last[i] - before[i]).sum(axis=2).mean(), rel=1e-5)
+        assert layer.argmax_kept[-1] == pytest.approx(np.mean(last[i].argmax(axis=2) == before[i].argmax(axis=2)))
+    np.testing.assert_array_equal(curves.entropy, curves.layers[0].entropy)
+    np.testing.assert_allclose(curves.motion.variation, curves.layers[0].variation, rtol=1e-5)
+    assert not np.allclose(curves.entropy, curves.layers[1].entropy, rtol=1e-3)
+    judged = {row.tag: row for row in ss.check(run)}
+    for tag in ("SnS:text-rate", "SnS:text-freezing"):
+        assert "layer 1" in judged[tag].reason or "lowest" in judged[tag].regime
+    assert list(ss.stages(run).events) == ["prior", "peak", "snap"]
+
+
+def test_a_companion_too_large_for_memory_is_the_same_one(monkeypatch):
+    """It goes through a folder that is gone afterwards."""
+    run = ss.run_study("text-snap", **{**SMALL, "steps": 100, "dropout": 0.1})
+    within = reading(run).with_steps({"lr": 1.0})
+    monkeypatch.setattr(text_reading, "affordable", lambda *shape: False)
+    through = reading(run).with_steps({"lr": 1.0})
+    for name in ("step", "loss", "entropy"):
+        np.testing.assert_array_equal(getattr(within, name), getattr(through, name))
+    np.testing.assert_array_equal(within.motion.left, through.motion.left)
+
+
+def test_the_lowest_mlp_has_a_rate_of_its_own():
+    """Against the definition: what a step moves a block by is its rate times its gradient, clipped over all blocks."""
+    run = ss.run_study("text-snap", **{**SMALL, "steps": 1, "layers": 2, "rate_mlp": 2.0, "lr": 0.1, "clip": 1e9})
+    law = build(run.spec["field"])
+    _, gradient = law.of_windows(run.at(0), law.minibatch(0))
+    for name, block in gradient.items():
+        rate = 0.2 if name in "MmNn" else 0.1
+        np.testing.assert_allclose(run.params[name][1] - run.params[name][0], -rate * block, atol=1e-7, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +108,12 @@ def test_the_transformer_learns_and_is_read():
         (["--rate-y", "0"], "take a rate above 0"),
         (["--steps", "100000000000"], "frames would take"),
         (["--corpus", "nowhere.txt"], "there is no corpus 'nowhere.txt'"),
+        (["--model", "transformer", "--layers", "9"], "must be less than or equal to 3, got 9"),
+        (["--model", "transformer", "--layers", "0"], "must be greater than or equal to 1, got 0"),
+        (["--model", "transformer", "--dropout", "1"], "must be less than 1"),
+        (["--model", "transformer", "--vocab", "50", "--streams", "70000"], "take fewer --streams"),
+        (["--model", "transformer", "--streams", "4", "--batch", "4"], "one window of each of the --streams"),
+        (["--layers", "2"], "belongs to --model transformer"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, said):

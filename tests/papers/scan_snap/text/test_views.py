@@ -68,7 +68,7 @@ def test_maps_are_of_held_out_windows_with_their_words(made):
     for slot, window in zip(("attention", "attention-2", "attention-3"), chosen, strict=True):
         seen = view(found, slot)
         assert seen.rows == seen.columns == tuple(law.process.label(int(token)) for token in law.watched_tokens[window])
-        np.testing.assert_allclose(seen.values[-1, 0], law.attention(run.at(-1))[window], atol=1e-6)
+        np.testing.assert_allclose(seen.values[-1, 0], law.attention(run.at(-1))[0, window], atol=1e-6)
         np.testing.assert_allclose(np.triu(seen.values[-1, 0], 1), 0)
     held = next(curve for curve in view(found, "loss").curves if curve.name == "held-out loss")
     assert held.values[-1] == pytest.approx(law.value(run.at(-1)), rel=1e-6)

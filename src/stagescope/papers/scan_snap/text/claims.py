@@ -168,11 +168,17 @@ def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
     return against_chance
 
 
+def _lowest(evidence: TextEvidence) -> str:
+    """What a regime says of the layer that is judged, where there are several."""
+    return "; judged by the lowest of the layers" if evidence.curves.whose else ""
+
+
 def _rate_regime(evidence: TextEvidence) -> Regime:
     if evidence.topics is not None:
         return _FULL
     back = "the step size decays, and sparsity belongs to the current rate, so entropy rises again"
-    return regime_of((not evidence.decays, back), holds=f"constant rate {evidence.rate:g}, compared with half of it")
+    about = f"constant rate {evidence.rate:g}, compared with half of it"
+    return regime_of((not evidence.decays, back), holds=f"{about}{_lowest(evidence)}")
 
 
 @claim("SnS:text-rate", _rate_regime)
@@ -180,7 +186,7 @@ def _larger_sparser(evidence: TextEvidence) -> Comparison:
     here, error = late_entropy(evidence.curves), entropy_error(evidence.curves)
     if evidence.decays:  # a companion run would decide nothing
         curve = evidence.curves.entropy
-        why = f"entropy goes {curve[0]:.3f} -> {curve.min():.3f} -> {here:.3f} nats"
+        why = f"entropy{evidence.curves.whose} goes {curve[0]:.3f} -> {curve.min():.3f} -> {here:.3f} nats"
         return Comparison("sparser", here, "sign", None, why, unit="nats")
     if evidence.unlearned is not None:
         return Comparison("sparser", here, "sign", None, evidence.unlearned, unit="nats")
@@ -189,12 +195,14 @@ def _larger_sparser(evidence: TextEvidence) -> Comparison:
     both = float(np.hypot(error, other))
     holds = True if here < half - both else False if here > half + both else None
     numbers = f"{here:.3f} nats at rate {evidence.rate:g} and {half:.3f} at half of it, with an error of {both:.3f}"
-    reason = f"entropy of held-out attention is {numbers}, with the same seed and steps"
+    reason = f"entropy of held-out attention{evidence.curves.whose} is {numbers}, with the same seed and steps"
     return Comparison(half, here, "below", holds, reason, other, error, "nats")
 
 
 def _freezing_regime(evidence: TextEvidence) -> Regime:
-    return _FULL if evidence.topics is not None else Regime(True, "decaying rate" if evidence.decays else "constant rate")
+    if evidence.topics is not None:
+        return _FULL
+    return Regime(True, f"{'decaying' if evidence.decays else 'constant'} rate{_lowest(evidence)}")
 
 
 @claim("SnS:text-freezing", _freezing_regime)
@@ -207,7 +215,8 @@ def _freezing(evidence: TextEvidence) -> Comparison:
     if here is None or steady is None:
         why = f"the run has fewer than {LIMITS.late} intervals of {LIMITS.interval} steps; take more --steps"
         return undecided(why, LIMITS.small, "at least")
-    numbers = f"total variation per {LIMITS.interval} steps at the end is {steady:.3f} at the constant rate {evidence.rate:g}"
+    moved = f"total variation{evidence.curves.whose} per {LIMITS.interval} steps at the end"
+    numbers = f"{moved} is {steady:.3f} at the constant rate {evidence.rate:g}"
     if np.max(companion.motion.variation) < LIMITS.small:
         return Comparison(LIMITS.small, here, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")
     if not evidence.decays:

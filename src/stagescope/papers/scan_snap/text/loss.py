@@ -9,6 +9,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.corpora.window_loss import TokenWindowLoss
+from stagescope.errors import InputError
 from stagescope.fields.by_kernel import ByPasses
 from stagescope.fields.field import Found, OfModel, StepGradient
 from stagescope.memory import require_memory, require_parameters, require_work
@@ -124,14 +125,19 @@ class PairwiseWindows(OfModel, Described, ByPasses):
         return logits - top - np.log(np.exp(logits - top) @ self.model.multiplicity)[:, None]
 
 
-# The transformer of scan and snap's figures on text: one layer, one head, LayerNorm after each part [SnS:text-transformer].
+# The transformer of scan and snap's figures on text: one head in a layer, LayerNorm after each part [SnS:text-transformer].
 
 
 class TextTransformer(Described):
-    """x = sqrt(d) E[token] (+ place); h = norm(x + A x V O); logits = norm(h + MLP(h)) U + u [SnS:text-transformer].
+    """x = sqrt(d) E[token] (+ place); in each layer h = norm(x + A x V O), x = norm(h + MLP(h)); logits = x U + u
+    [SnS:text-transformer].
 
     A is causal attention, softmax(x Q (x K)^T/sqrt(d)) over the positions up to each one; the MLP is ReLU with biases. Places
-    are fixed sines and cosines, or none.
+    are fixed sines and cosines, or none. Blocks of layer i > 1 have names that end with i. Dropout falls on the inputs, on
+    attention weights, on units of the MLP, and on what attention and MLP add, as in PyTorch's encoder layer.
+
+    The student `published` is that of the authors: biases of V, O and Q, PyTorch's initial ranges, and layers that start as
+    copies of each other. A bias of K would add the same number to all scores of a query, which the softmax does not see.
 
     Args:
         vocab: number of tokens.
@@ -139,6 +145,9 @@ class TextTransformer(Described):
         width: of the stream.
         hidden: width of the MLP.
         places: "sinusoidal" or "none".
+        layers: 1 to 3.
+        dropout: the share that is dropped in a step.
+        student: "plain" or "published".
 
     Examples:
         >>> text = ss.TextTransformer(vocab=20, length=8, width=4, hidden=8)
@@ -151,6 +160,9 @@ class TextTransformer(Described):
     width: int = Limits(default=64, ge=1)
     hidden: int = Limits(default=128, ge=1)
     places: Literal["sinusoidal", "none"] = "none"
+    layers: int = Limits(default=1, ge=1, le=3)
+    dropout: float = Limits(default=0.0, ge=0, lt=1)
+    student: Literal["plain", "published"] = "plain"
 
     @model_validator(mode="after")
     def _small(self) -> Self:
@@ -159,28 +171,44 @@ class TextTransformer(Described):
         return self
 
     @property
+    def suffixes(self) -> tuple[str, ...]:
+        """What the names of the blocks of each layer end with."""
+        return ("", "2", "3")[: self.layers]
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         wide, mlp = self.width, self.hidden
-        shapes: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide), **dict.fromkeys("QKVO", (wide, wide))}
-        shapes |= {"M": (wide, mlp), "m": (mlp,), "N": (mlp, wide), "n": (wide,)}
-        shapes |= {f"{kind}_{part}": (wide,) for part in ("head", "mlp") for kind in ("gain", "shift")}
+        layer: dict[str, tuple[int, ...]] = dict.fromkeys("QKVO", (wide, wide))
+        layer |= dict.fromkeys("qvo", (wide,)) if self.student == "published" else {}
+        layer |= {"M": (wide, mlp), "m": (mlp,), "N": (mlp, wide), "n": (wide,)}
+        layer |= {f"{kind}_{part}": (wide,) for part in ("head", "mlp") for kind in ("gain", "shift")}
+        shapes: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide)}
+        shapes |= {f"{name}{i}": shape for i in self.suffixes for name, shape in layer.items()}
         return shapes | {"U": (wide, self.vocab), "u": (self.vocab,)}
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
         named = {"E": ("token", "stream"), "U": ("stream", "output"), "u": ("output",), "O": ("inner", "stream")}
-        named |= dict.fromkeys("QKV", ("stream", "inner")) | {"M": ("stream", "unit"), "m": ("unit",), "N": ("unit", "stream")}
-        return {name: named.get(name, ("stream",)) for name in self.shapes}
+        named |= dict.fromkeys("QKV", ("stream", "inner")) | dict.fromkeys("qv", ("inner",))
+        named |= {"M": ("stream", "unit"), "m": ("unit",), "N": ("unit", "stream")}
+        return {name: named.get(name.rstrip("23"), ("stream",)) for name in self.shapes}
 
     def init(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Embeddings and output uniform in +-0.1, as in the language-modelling example that the paper's code starts from; other
-        matrices uniform in +-sqrt(6/(inputs + outputs)); biases 0, gains 1.
+        matrices uniform in +-sqrt(6/(inputs + outputs)); biases 0, gains 1. For PyTorch Q, K and V are one matrix of three times
+        as many outputs, and a linear map begins within 1/sqrt(inputs), with its bias in an MLP.
         """
-        blocks = {}
+        published, blocks = self.student == "published", {}
         for name, shape in self.shapes.items():
-            if len(shape) > 1:
-                reach = 0.1 if name in "EU" else np.sqrt(6 / sum(shape))
-                blocks[name] = reach * key(seed, "init", name).uniform(-1.0, 1.0, size=shape)
+            kind = name.rstrip("23")
+            draw = key(seed, "init", kind if published else name).uniform
+            inputs = self.hidden if kind in "Nn" else self.width
+            if kind in "EU":
+                blocks[name] = 0.1 * draw(-1.0, 1.0, size=shape)
+            elif published and kind in "OMmNn":
+                blocks[name] = draw(-1.0, 1.0, size=shape) / np.sqrt(inputs)
+            elif len(shape) > 1:
+                blocks[name] = np.sqrt(6 / (4 * self.width if published else sum(shape))) * draw(-1.0, 1.0, size=shape)
             else:
                 blocks[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
         return blocks
@@ -192,19 +220,38 @@ class TextTransformer(Described):
         angles = np.arange(self.length)[:, None] / 10000.0 ** (np.arange(half) / half)
         return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, : self.width]
 
-    def forward(self, params: Any, tokens: Any) -> tuple[Any, Any]:
-        """Logits (B, T, vocab) and attention (B, T, T) on tokens (B, T), traceable by JAX."""
+    def drops(self, batch: int) -> list[tuple[int, int, int]]:
+        """Shapes of what dropout falls on in a step of so many windows, in the order of the pass."""
+        stream, scores = (batch, self.length, self.width), (batch, self.length, self.length)
+        return [stream, *([scores, stream, (batch, self.length, self.hidden), stream] * self.layers)]
+
+    def forward(self, params: Any, tokens: Any, masks: Any = None) -> tuple[Any, Any]:
+        """Logits (B, T, vocab) and attention (layers, B, T, T) before dropout on tokens (B, T), traceable by JAX.
+
+        `masks` say what survives dropout, in the order of `drops`; None: all of it.
+        """
         from stagescope.autodiff import jax, jnp
+
+        left = iter(masks or ())
+
+        def dropped(part: Any) -> Any:
+            mask = next(left, None)
+            return part if mask is None else jnp.where(mask, part / (1 - self.dropout), 0)
+
+        def linear(x: Any, name: str, i: str) -> Any:
+            return x @ params[f"{name}{i}"] + params.get(f"{name.lower()}{i}", 0)
 
         x = np.sqrt(self.width).astype(params["E"].dtype) * params["E"][tokens]
         if self.places == "sinusoidal":
             x = x + jnp.asarray(self.fixed_places[: tokens.shape[1]], x.dtype)
-        scores = jnp.einsum("bqi,bsi->bqs", x @ params["Q"], x @ params["K"]) / np.sqrt(self.width).astype(x.dtype)
-        past = np.tri(tokens.shape[1], dtype=bool)
-        attention = jax.nn.softmax(jnp.where(past, scores, -jnp.inf), axis=-1)
-        h = _norm(params, "head", x + (attention @ (x @ params["V"])) @ params["O"])
-        mlp = jax.nn.relu(h @ params["M"] + params["m"]) @ params["N"] + params["n"]
-        return _norm(params, "mlp", h + mlp) @ params["U"] + params["u"], attention
+        x, past, maps = dropped(x), np.tri(tokens.shape[1], dtype=bool), []
+        for i in self.suffixes:
+            scores = jnp.einsum("bqi,bsi->bqs", linear(x, "Q", i), linear(x, "K", i)) / np.sqrt(self.width).astype(x.dtype)
+            attention = jax.nn.softmax(jnp.where(past, scores, -jnp.inf), axis=-1)
+            maps.append(attention)
+            x = _norm(params, f"head{i}", x + dropped(linear(dropped(attention) @ linear(x, "V", i), "O", i)))
+            x = _norm(params, f"mlp{i}", x + dropped(linear(dropped(jax.nn.relu(linear(x, "M", i))), "N", i)))
+        return x @ params["U"] + params["u"], jnp.stack(maps)
 
 
 def _norm(params: Any, part: str, x: Any) -> Any:
@@ -215,11 +262,14 @@ def _norm(params: Any, part: str, x: Any) -> Any:
     return centred * size * params[f"gain_{part}"] + params[f"shift_{part}"]
 
 
-# The one-layer transformer on windows of a text: the mean cross-entropy of every next token [SnS:text-transformer].
+# The transformer on windows of a text: the mean cross-entropy of every next token [SnS:text-transformer].
 
 
 class TextTransformerLoss(TokenWindowLoss):
     """- mean over windows and positions of log softmax(logits_t) of the token at t + 1 [SnS:text-transformer]. See WindowLoss.
+
+    With `in_order` the text is cut into `batch` streams of equal length. A step reads the next window of each, and after the last
+    whole window all streams begin again. Dropout is drawn from (seed, step); the recorded loss and its gradient are without it.
 
     Args:
         model: the transformer.
@@ -230,6 +280,7 @@ class TextTransformerLoss(TokenWindowLoss):
         watched: windows on which the recorded loss is taken.
         part: "train" or "held-out".
         precision: of the whole pass.
+        in_order: read parallel streams in order, in place of windows drawn from the text.
 
     Examples:
         >>> corpus = ss.read_corpus("words.txt", vocab=9)
@@ -242,17 +293,39 @@ class TextTransformerLoss(TokenWindowLoss):
     model: TextTransformer
     batch: int = Limits(default=20, ge=1)
     watched: int = Limits(default=100, ge=1)
+    in_order: bool = False
 
     @model_validator(mode="after")
     def _small(self) -> Self:
-        what = f"{self.batch:,} windows of {self.length:,} tokens"
-        require_memory(f"the logits of {what}", "lower --batch, --window or --vocab", self.batch, self.length, self.model.vocab)
-        require_memory(f"the attention of {what}", "lower --batch or --window", self.batch, self.length, self.length)
+        what, many = f"{self.batch:,} windows of {self.length:,} tokens", "--streams" if self.in_order else "--batch"
+        require_memory(f"the logits of {what}", f"lower {many}, --window or --vocab", self.batch, self.length, self.model.vocab)
+        require_memory(f"the attention of {what}", f"lower {many} or --window", self.batch, self.length, self.length)
         return self
+
+    def minibatch(self, step: int) -> np.ndarray:
+        if not self.in_order:
+            return super().minibatch(step)
+        stream = len(self.process.train) // self.batch
+        passes = (stream - 1) // self.length  # the token after a window belongs to its stream
+        if not passes:
+            few = f"the {len(self.process.train):,} tokens of the train part give {self.batch:,} streams of {stream:,}"
+            raise InputError(f"{few}, too few for one window of {self.length} and the token after it: take fewer --streams")
+        return np.arange(self.batch) * stream + self.length * (step % passes)
+
+    def step_arrays(self, step: int) -> dict[str, Any]:
+        """What one step reads: its windows, and with dropout masks of what survives it."""
+        arrays = self.arrays(self.minibatch(step))
+        if self.model.dropout:
+            draw, shapes = key(self.seed, "dropout", step), self.model.drops(self.batch)
+            arrays["masks"] = [draw.random(shape, dtype=np.float32) >= self.model.dropout for shape in shapes]
+        return arrays
+
+    def draw(self, step: int) -> Any:
+        return self.step_arrays(step)
 
     def loss(self, params: Any, data: Any) -> Any:
         cast = {name: block.astype(self.precision) for name, block in params.items()}
-        return next_token_loss(self.model, cast, data["tokens"])
+        return next_token_loss(self.model, cast, data)
 
     @cached_property
     def _compiled(self) -> Any:
@@ -263,26 +336,32 @@ class TextTransformerLoss(TokenWindowLoss):
         gradient_of = _flat_gradient(self.model, layout, self.precision)  # pyright: ignore[reportArgumentType]
 
         def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            out[:] = gradient_of(vector, self.arrays(self.minibatch(step)))
+            out[:] = gradient_of(vector, self.step_arrays(step))
 
         return gradient
 
+    def inputs(self, starts: np.ndarray) -> np.ndarray:
+        """The input tokens (N, length) of some windows; the last token of a window is a target only."""
+        return np.asarray(self.arrays(starts)["tokens"])[:, :-1]
+
     @property
     def watched_tokens(self) -> np.ndarray:
-        """The input tokens (N, length) of the watched windows; the last token of a window is a target only."""
-        return np.asarray(self.arrays(self.seen)["tokens"])[:, :-1]
+        """The input tokens of the watched windows."""
+        return self.inputs(self.seen)
 
-    def attention(self, params: Params) -> np.ndarray:
-        """Attention (N, length, length) on the watched windows."""
+    def attention(self, params: Params, tokens: np.ndarray | None = None) -> np.ndarray:
+        """Attention (layers, N, length, length) on windows, by default the watched ones; the lowest layer comes first."""
         cast = {name: np.asarray(block, self.precision) for name, block in params.items()}
-        return np.asarray(_attention(self.model)(cast, self.watched_tokens))  # pyright: ignore[reportArgumentType]
+        inputs = self.watched_tokens if tokens is None else tokens
+        return np.asarray(_attention(self.model)(cast, inputs))  # pyright: ignore[reportArgumentType]
 
 
-def next_token_loss(model: TextTransformer, params: Any, tokens: Any) -> Any:
+def next_token_loss(model: TextTransformer, params: Any, data: Any) -> Any:
     """- mean log softmax(logits_t) of the token at t + 1, tokens (B, T + 1), traceable by JAX."""
     from stagescope.autodiff import jax, jnp
 
-    logits, _ = model.forward(params, tokens[:, :-1])
+    tokens = data["tokens"]
+    logits, _ = model.forward(params, tokens[:, :-1], data.get("masks"))
     own = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=2)[..., 0]
     return jnp.mean(jax.nn.logsumexp(logits, axis=2) - own)
 
@@ -292,7 +371,7 @@ def _gradient(model: TextTransformer) -> Any:
     """Loss and gradient, compiled once for all runs of a model, whatever their rates and seeds."""
     from stagescope.autodiff import jax
 
-    return jax.jit(jax.value_and_grad(lambda params, data: next_token_loss(model, params, data["tokens"])))
+    return jax.jit(jax.value_and_grad(partial(next_token_loss, model)))
 
 
 @lru_cache(maxsize=8)
@@ -300,7 +379,7 @@ def _flat_gradient(model: TextTransformer, layout: Layout, precision: str) -> An
     from stagescope.autodiff import jax, jnp
 
     def flat(vector: Any, data: Any) -> Any:
-        blocks = jax.grad(partial(next_token_loss, model))(layout.unpack(vector.astype(precision)), data["tokens"])
+        blocks = jax.grad(partial(next_token_loss, model))(layout.unpack(vector.astype(precision)), data)
         return jnp.concatenate([blocks[name].ravel() for name in layout.names])
 
     return jax.jit(flat)

@@ -34,8 +34,21 @@ class Motion:
 
 
 @dataclass(frozen=True)
+class LayerAttention:
+    """Held-out attention of one layer of a transformer: its entropy (frames,), and from one checkpoint to the next its total
+    variation and the share of queries whose strongest token stayed the same.
+    """
+
+    entropy: np.ndarray
+    variation: np.ndarray
+    argmax_kept: np.ndarray
+
+
+@dataclass(frozen=True)
 class TextAttention:
     """Curves over the frames of a run; `entropy` and `motion` are of attention on held-out windows [SnS:text-motion].
+
+    Of a transformer they are those of the lowest layer; `layers` has those of each.
 
     Examples:
         >>> from stagescope.papers.scan_snap.text.loss import on_windows
@@ -58,6 +71,14 @@ class TextAttention:
 
     masses: Masses | None = None
     """Attention on common and on distinct types, where the model has such types."""
+
+    layers: tuple[LayerAttention, ...] = ()
+    """Of each layer of a transformer, the lowest first."""
+
+    @property
+    def whose(self) -> str:
+        """What its sentences say of which layer is meant, where there are several."""
+        return " of layer 1" if len(self.layers) > 1 else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +105,21 @@ class TopicAttention(TextAttention):
     def growth(self) -> np.ndarray:
         """The change of each score from the start to the end (keys,)."""
         return self.scores[-1] - self.scores[0]
+
+
+def row_entropy(attention: np.ndarray) -> np.ndarray:
+    """Of each row of attention, in nats (..., rows)."""
+    return entr(attention).sum(axis=-1)
+
+
+def variation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Total variation between each row of two attentions, from 0 to 1 (..., rows)."""
+    return 0.5 * np.abs(one - other).sum(axis=-1, dtype=float)
+
+
+def argmax_kept(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Whether the strongest token of each row is the same in both (..., rows)."""
+    return one.argmax(axis=-1) == other.argmax(axis=-1)
 
 
 def checkpoints(step: np.ndarray) -> np.ndarray:
@@ -122,10 +158,11 @@ def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     common, distinct = process.common[held.key], process.distinct[held.key]
     sums: list[list[float]] = []
 
-    def see(attention: np.ndarray) -> None:
+    def see(now: np.ndarray, before: np.ndarray | None) -> None:
+        (attention,) = now
         sums.append([attention[common].sum(), attention[distinct].sum(), entr(attention).sum()])
 
-    motion = _motion(run, lambda frame: held.attention(scores[frame]), len(held), see)
+    motion = _motion(run, lambda frame: held.attention(scores[frame])[None], len(held), see)
     means = np.array(sums).T / len(held)
     return TopicAttention(
         **_shared(run, process.prior_loss, means[2], motion),
@@ -141,28 +178,36 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     """From all rows of attention on held-out windows but the first, which has one token only."""
     judge = held_out(law)
     rows = len(judge.seen) * (law.length - 1)
-    entropy: list[float] = []
+    entropy, moved, same = [], [], []
 
-    def see(attention: np.ndarray) -> None:
-        entropy.append(float(entr(attention).sum(axis=2).mean()))
+    def see(now: np.ndarray, before: np.ndarray | None) -> None:
+        entropy.append([float(row_entropy(layer).mean()) for layer in now])
+        if before is not None:
+            moved.append(variation(before, now).mean(axis=(1, 2)))
+            same.append(argmax_kept(before, now).mean(axis=(1, 2)))
 
-    motion = _motion(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows, see)
-    shared = _shared(run, law.process.unigram_loss(), np.array(entropy), motion)
-    return TextAttention(**shared, held_loss=judge.value(run.at(-1)))
+    motion = _motion(run, lambda frame: judge.attention(run.at(frame))[:, :, 1:], rows, see)
+    curves = np.array(entropy), np.array(moved[1:]), np.array(same[1:])  # the first checkpoint was compared with itself
+    layers = tuple(LayerAttention(*(curve[:, i] for curve in curves)) for i in range(law.model.layers))
+    shared = _shared(run, law.process.unigram_loss(), layers[0].entropy, motion)
+    return TextAttention(**shared, held_loss=judge.value(run.at(-1)), layers=layers)
 
 
-def _motion(run: Run, attention: Callable[[int], np.ndarray], rows: int, see: Callable[[np.ndarray], Any]) -> Motion:
-    """How attention moves from checkpoint to checkpoint, mean over `rows` queries; `see` gets the attention of every frame."""
+def _motion(run: Run, attention: Callable[[int], np.ndarray], rows: int, see: Callable[..., Any]) -> Motion:
+    """How attention (layers, ...) of the lowest layer moves from checkpoint to checkpoint, mean over `rows` queries.
+
+    `see` gets the attention of every frame, and at a checkpoint also that of the checkpoint before.
+    """
 
     def apart(one: np.ndarray, other: np.ndarray) -> float:
-        return 0.5 * float(np.abs(one - other).sum(dtype=float)) / rows
+        return 0.5 * float(np.abs(one[0] - other[0]).sum(dtype=float)) / rows
 
     at = checkpoints(run.step)
     end, before = attention(int(at[-1])), attention(int(at[0]))
     moved, left = [], []
     for frame in range(run.frames):
         now = attention(frame)
-        see(now)
+        see(now, before if frame in at else None)
         if frame in at:
             moved.append(apart(now, before))
             left.append(apart(now, end))

@@ -1,6 +1,7 @@
 """The reading of a scan-and-snap run on a text: its curves, its stages, and the companion runs that its claims need."""
 
 from functools import cached_property
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
+from stagescope.memory import affordable
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import companion_run
 from stagescope.papers.scan_snap.limits import LIMITS
@@ -47,8 +49,11 @@ class TextSnapReading(Reading):
 
     def with_steps(self, changes: dict[str, Any]) -> TextAttention:
         """The same run with another step size: same start, same batches, same number of steps."""
-        dynamics, record = self.dynamics.model_copy(update=changes), Every(n=LIMITS.interval)
-        return text_attention(companion_run(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed or 0))
+        dynamics, record, start = self.dynamics.model_copy(update=changes), Every(n=LIMITS.interval), self.run.at(0)
+        size = sum(np.size(block) for block in start.values())
+        with TemporaryDirectory(prefix="stagescope-") as folder:  # frames of a whole vocabulary are too large for memory
+            out = None if affordable(record.count(dynamics.steps), size) else f"{folder}/companion"
+            return text_attention(companion_run(self.field, start, dynamics, record=record, seed=self.run.seed or 0, out=out))
 
     @property
     def has_own_ladder(self) -> bool:

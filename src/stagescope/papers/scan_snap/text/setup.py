@@ -25,7 +25,8 @@ def text_setup(options: TextSnapOptions, seed: int) -> Setup:
     rate = options.lr or (0.01 if options.optimizer == "adam" else 1.0 if topical else 5.0)
     half_life = None if options.decay is None else steps * math.log(2) / -math.log(options.decay)
     clip = options.clip if topical else options.clip or 0.5
-    rates = {"Y": options.rate_y, "Z": options.rate_z} if topical else {}
+    mlp = {} if options.rate_mlp == 1 else dict.fromkeys("MmNn", options.rate_mlp)
+    rates = {"Y": options.rate_y, "Z": options.rate_z} if topical else mlp
     if topical and not options.rate_y:
         raise InputError("--rate-y 0 leaves Y at zero, and then Z never moves: take a rate above 0")
     return Setup(
@@ -57,6 +58,9 @@ def _transformer(options: TextSnapOptions, corpus: TextCorpus, seed: int) -> tup
     length, hidden = options.window or 35, options.hidden or 2 * options.width
     for part in ("train", "held-out"):
         corpus.windows(length + 1, part)  # a corpus shorter than one window is refused here
-    model = TextTransformer(vocab=corpus.vocab, length=length, width=options.width, hidden=hidden, places=options.places)
-    loss = TextTransformerLoss(model=model, process=corpus, length=length, batch=options.batch or 20, seed=seed)
+    sizes = {name: getattr(options, name) for name in ("width", "places", "layers", "dropout", "student")}
+    model = TextTransformer(vocab=corpus.vocab, length=length, hidden=hidden, **sizes)
+    reading = {"batch": options.streams or options.batch or 20, "in_order": options.streams is not None}
+    loss = TextTransformerLoss(model=model, process=corpus, length=length, seed=seed, **reading)
+    loss.minibatch(0)  # more streams than the text has windows are refused here
     return loss, model.init(seed), {}

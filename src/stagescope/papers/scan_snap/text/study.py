@@ -1,4 +1,4 @@
-"""Scan and snap on a real text (arXiv 2305.16380): topical classes of a query word, and the one-layer transformer."""
+"""Scan and snap on a real text (arXiv 2305.16380): topical classes of a query word, and a transformer."""
 
 from typing import Any, Literal
 
@@ -13,10 +13,10 @@ from stagescope.papers.study import Study, reproduction
 
 
 class TextSnapOptions(TextOptions):
-    """Scan and snap on a text: Y and Z on the windows before a query word, or a one-layer transformer on all of it."""
+    """Scan and snap on a text: Y and Z on the windows before a query word, or a transformer on all of it."""
 
     model: Literal["topics", "transformer"] = "topics"
-    """Y and Z on topical classes of a query word, or the one-layer transformer"""
+    """Y and Z on topical classes of a query word, or a transformer of one to three layers"""
     vocab: int = Field(1000, ge=2)
     """tokens: the most frequent types, and one for all others"""
     window: int | None = Field(None, ge=2)
@@ -35,6 +35,14 @@ class TextSnapOptions(TextOptions):
     """units of its MLP; default: twice the width"""
     places: Literal["none", "sinusoidal"] = "none"
     """whether it knows positions"""
+    layers: int = Field(1, ge=1, le=3)
+    """its layers; stages and claims are those of the lowest"""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """share that its steps drop: of inputs, attention weights, units, and what attention and MLP add"""
+    student: Literal["plain", "published"] = "plain"
+    """published: biases in attention too, PyTorch's initial ranges, layers that start as copies of each other"""
+    streams: int | None = Field(None, ge=1)
+    """read so many parallel streams of the text in order, a window of each in a step; default: windows drawn at random"""
     optimizer: Literal["sgd", "adam"] = "sgd"
     """how steps are made from gradients of batches"""
     lr: float | None = Field(None, gt=0)
@@ -44,6 +52,7 @@ class TextSnapOptions(TextOptions):
     clip: motion.Clip = Field(None, description="longest gradient; default: none, for transformer .5")
     rate_y: motion.Rate = Field(1.0, description="rate of the decoder Y, relative to lr")
     rate_z: motion.Rate = Field(1.0, description="rate of the attention scores Z, relative to lr")
+    rate_mlp: motion.Rate = Field(1.0, description="rate of the lowest MLP of the transformer, relative to lr")
     steps: int | None = Field(None, ge=1)
     """steps; default: 3000, for transformer 1500"""
     batch: int | None = Field(None, ge=1)
@@ -51,6 +60,19 @@ class TextSnapOptions(TextOptions):
 
 
 _TRANSFORMER: dict[str, Any] = {"model": "transformer"}
+_PUBLISHED: dict[str, Any] = {
+    **_TRANSFORMER,
+    "corpus": "wikitext-2",
+    "tokens": "basic",
+    "vocab": 28782,
+    "streams": 20,
+    "width": 200,
+    "hidden": 200,
+    "places": "sinusoidal",
+    "dropout": 0.3,
+    "student": "published",
+    "rate_mlp": 2.0,
+}
 PRESETS: dict[str, dict[str, Any]] = {
     "topics": {},
     "wikitext-2": {"corpus": "wikitext-2"},
@@ -62,17 +84,24 @@ PRESETS: dict[str, dict[str, Any]] = {
     "topics-transformer": _TRANSFORMER,
     "wikitext-2-transformer": {**_TRANSFORMER, "corpus": "wikitext-2"},
     "wikitext-2-decay": {**_TRANSFORMER, "corpus": "wikitext-2", "decay": 0.01},
-    "figure-7": {**_TRANSFORMER, "corpus": "wikitext-2", "width": 200},
-    "figure-10": {**_TRANSFORMER, "corpus": "wikitext-2", "lr": 1.0},
+    "published-figure-7": _PUBLISHED,
+    "published-figure-7-deep": {**_PUBLISHED, "layers": 3},
+    "published-figure-10": {**_PUBLISHED, "lr": 1.0, "rate_mlp": 1.0},
+}
+PRESET_NOTES = {
+    "published-figure-7-deep": "the authors' script is stored with one layer: that three layers change nothing else is assumed",
+    "published-figure-10": "published: both corpora, one layer, one rate from 1 to 5, five seeds; the rest is that of figure 7",
 }
 _OF_TOPICS = ("query", "nexts", "topics", "least", "rate_y", "rate_z")
-_OF_TRANSFORMER = ("width", "hidden", "places")
+_OF_TRANSFORMER = ("width", "hidden", "places", "layers", "dropout", "student", "streams", "rate_mlp")
 
 
 def check_use(options: TextSnapOptions) -> None:
     topical = options.model == "topics"
     refused = _OF_TRANSFORMER if topical else _OF_TOPICS
     refuse_unused(options, refused, f"it belongs to --model {'transformer' if topical else 'topics'}")
+    if options.streams is not None:
+        refuse_unused(options, ("batch",), "a step reads one window of each of the --streams")
     if options.nexts:
         refuse_unused(options, ("topics",), "the next words are named by --nexts")
 
@@ -86,9 +115,10 @@ _READING: dict[str, Any] = {
 STUDY = Study(
     name="text-snap",
     types=(f"{_HERE}.setup",),
-    title="Scan and snap on real text: topical classes of a query word, and the one-layer transformer",
+    title="Scan and snap on real text: topical classes of a query word, and a transformer",
     options=TextSnapOptions,
     presets=PRESETS,
+    preset_notes=PRESET_NOTES,
     setup=lambda options, seed: parts.text_setup(options, seed),
     check_use=check_use,
     kinds=(
@@ -97,5 +127,6 @@ STUDY = Study(
     ),
     tags=("SnS:model", "SnS:merged-columns", "SnS:text-windows", "SnS:text-transformer", "SnS:text-stages"),
     figures=lambda: reproduction("scan_snap").TEXT_FIGURES,
+    distances=lambda progress, quick: reproduction("scan_snap").text_distances(progress, quick),
     ledger=("topics", "wikitext-2", "tinystories", "wikitext-2-transformer", "wikitext-2-decay"),
 )

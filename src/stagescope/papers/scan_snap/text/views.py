@@ -230,17 +230,24 @@ def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
     at = checkpoints(found.step)[1:]
     if not len(at) or len(at) != len(found.motion.variation):
         return None
-    about = f"Total variation of held-out attention between checkpoints {LIMITS.interval} steps apart. The batches alone move it "
-    about += "by 0.01 to 0.02. Attention has snapped where an eighth of the motion since the prior is still to come."
-    made = [Curve("total variation", found.motion.variation)]
+    about = f"Total variation of held-out attention{found.whose} between checkpoints {LIMITS.interval} steps apart. "
+    about += "The batches alone move it by 0.01 to 0.02. "
+    about += "Attention has snapped where an eighth of the motion since the prior is still to come."
+    made = [Curve("total variation", found.motion.variation), *_higher(found, "variation")]
     chosen = at if frames is None else frames[at]
     title, axis = "Motion of attention", f"per {LIMITS.interval} steps"
     return curves("motion", title, about, axis, made, levels=[Level("frozen below", LIMITS.small)], log=True, frames=chosen)
 
 
 def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
-    about = f"Mean entropy of held-out attention over the {of}, in nats. Lower is sparser."
-    return curves("entropy", "Entropy of attention", about, "nats", [Curve("entropy", found.entropy)], frames=frames)
+    about = f"Mean entropy of held-out attention{found.whose} over the {of}, in nats. Lower is sparser."
+    made = [Curve("entropy", found.entropy), *_higher(found, "entropy")]
+    return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
+
+
+def _higher(found: TextAttention, name: str) -> list[Curve]:
+    """A curve of each layer above the lowest."""
+    return [Curve(f"layer {i}", getattr(layer, name)) for i, layer in enumerate(found.layers[1:], start=2)]
 
 
 def transformer_views(reading: Reading) -> list[Maker]:
@@ -251,11 +258,11 @@ def transformer_views(reading: Reading) -> list[Maker]:
     attention, judge = text_attention(some.run), held_out(law)
     tokens = judge.watched_tokens
     chosen = known_windows(tokens, law.process.words, SIZES.maps)
-    maps = np.array([judge.attention(some.run.at(frame))[chosen] for frame in range(some.run.frames)])
+    maps = np.array([judge.attention(some.run.at(frame))[0, chosen] for frame in range(some.run.frames)])
     words = [tuple(map(law.process.label, tokens[i].tolist())) for i in chosen]
     return [
         partial(_text_loss, some.run, law, judge, some.frames),
-        *(partial(_map, maps[:, i], words[i], i, some.frames) for i in range(len(words))),
+        *(partial(_map, maps[:, i], words[i], i, attention.whose, some.frames) for i in range(len(words))),
         partial(_entropy, attention, some.frames, "tokens before a query"),
         partial(_motion, attention, some.frames),
         partial(_embedding, run, law.process),
@@ -273,10 +280,10 @@ def _text_loss(run: Run, law: TextTransformerLoss, judge: TextTransformerLoss, f
     return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=frames)
 
 
-def _map(values: np.ndarray, words: tuple[str, ...], place: int, frames: np.ndarray | None) -> View:
+def _map(values: np.ndarray, words: tuple[str, ...], place: int, whose: str, frames: np.ndarray | None) -> View:
     return matrix(
         "attention" if place == 0 else f"attention-{place + 1}",
-        f"Attention in a held-out window, {place + 1} of {SIZES.maps}",
+        f"Attention{whose} in a held-out window, {place + 1} of {SIZES.maps}",
         f"Row = query, column = attended word, up to the query itself. The window begins “{' '.join(words[:8])}”.",
         values,
         rows=words,
@@ -312,8 +319,10 @@ def _sentence(law: Any) -> str:
         )
         return f"{layer} and predicts which of these words comes next: {nexts}."
     model = law.model
-    layer = f"A transformer of one layer (width {model.width}, {model.vocab:,} tokens) predicts every next word"
-    return f"{layer} of windows of {law.length} words of the text {law.process.title}."
+    layers = "one layer" if model.layers == 1 else f"{model.layers} layers"
+    predicts = f"A transformer of {layers} (width {model.width}, {model.vocab:,} tokens) predicts every next word"
+    lowest = "" if model.layers == 1 else " Stages and claims are about attention in its lowest layer."
+    return f"{predicts} of windows of {law.length} words of the text {law.process.title}.{lowest}"
 
 
 def _said(stage: Stage) -> str:
