@@ -1,7 +1,7 @@
 """Every claim on inputs of its regime and on its nulls, drawn by seed; the tables of docs/how-sure.md.
 
     python -m validation.calibration [STUDY ...] [--first 600000] [--draws 30]
-    python -m validation.calibration --renew [STUDY ...] --first SEED
+    python -m validation.calibration --renew [STUDY ...] --first SEED [--only TAG ...]
 
 Draws are kept in `validation/draws/`, so that a call that was interrupted goes on. The counts are written to
 `calibration.json` of the paper, with the first seed. Rules are frozen in a commit before their seeds are drawn. With --renew only
@@ -36,13 +36,15 @@ def main(words: Sequence[str] = ()) -> bool:
     parser.add_argument("--draws", type=int, default=DRAWS, help="of each family of inputs and of each null")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--renew", action="store_true", help="draw only claims whose rules are not those of the table")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="TAG", help="with --renew: claims whose tags begin so")
     given = parser.parse_args(words)
     KEEP.mkdir(exist_ok=True)
     good = True
     for name in given.studies or studies():
         claims = with_nulls(studies()[name])
         table = {line["tag"]: _line(line) for line in how_sure.counts().get(name, {"claims": []})["claims"]}
-        changed = [claim for claim in claims if claim.tag not in table or table[claim.tag].rules != claim.rules]
+        new = [claim for claim in claims if claim.tag not in table or table[claim.tag].rules != claim.rules]
+        changed = [claim for claim in new if claim.tag.startswith(tuple(given.only))]
         keep = KEEP / f"{name}-{given.first}.jsonl"
         drawn = changed if given.renew else ()
         counts = calibrate(name, given.draws, given.first, claims=drawn, keep=keep, workers=1 if given.renew else given.workers)
@@ -50,7 +52,8 @@ def main(words: Sequence[str] = ()) -> bool:
         drawn_now = {"commit": how_sure.commit(), "draws": given.draws, "first": given.first}
         if given.renew:
             drawn_now["claims"] = [claim.tag for claim in changed]
-        good &= _written(name, replace(counts, lines=tuple(lines[claim.tag] for claim in claims)), drawn_now, given.renew)
+        listed = tuple(lines[claim.tag] for claim in claims if claim.tag in lines)
+        good &= _written(name, replace(counts, lines=listed), drawn_now, given.renew)
     how_sure.main()
     return good
 

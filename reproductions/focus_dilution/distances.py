@@ -33,14 +33,28 @@ def reference() -> dict[str, Any]:
     return json.loads(Path(__file__).with_name("reference.json").read_text(encoding="utf-8"))
 
 
+SHOWN_IN = {
+    "Published run": ("1", "2"),
+    "Caption of figure 2C": ("2",),
+    "Changed settings": ("2",),
+    "From the experiment to the theorem by eps": ("theorem-and-experiment",),
+    "Frozen attention by eps": ("frozen",),
+    "Blind to the transition matrix": ("blind",),
+    "TinyStories": ("3",),
+}
+"""Figures by the beginning of a section of the table."""
+
+
 def distances(progress: Progress, quick: bool = False) -> list[Distance]:
     """All of them; `quick`: one seed of the published run up to step 1500, and what the caption says."""
     rows = published_rows(progress, quick)
     progress.begin("settings", 1, "part")
     rows += caption_rows(quick)
-    if quick:
-        return rows
-    return rows + changed_rows() + adam_rows() + text_rows()
+    if not quick:
+        rows += changed_rows() + adam_rows() + text_rows()
+    return [
+        replace(row, figures=next(names for start, names in SHOWN_IN.items() if row.section.startswith(start))) for row in rows
+    ]
 
 
 # The published run: fresh seeds against the four of the reference.

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
 
 DARK = "#333333"
-STAGES = {"I": "condensation", "II": "focus", "III": "dilution", "IV": "new directions, one token after the other"}
+STAGES = {"I": "condensation", "II": "focus", "III": "dilution", "IV": "a new direction for each token"}
 SHADES = {"I": "#f4f4f4", "II": "#dbe9f6", "III": "#fdf0d9", "IV": "#f4f4f4"}
 PLAIN: Any = {"axes.grid": False}
 
@@ -191,7 +191,7 @@ def figure_3(numbers: Numbers) -> Drawing:
         right.set_ylim(bottom=0)
         for axis in (left, right):
             axis.set(xlabel="step (Adam)", xlim=(0, panel["step"][-1]))
-        left.legend(ncols=2, loc="center right")
+        part.legend(*left.get_legend_handles_labels(), loc="outside right center")
         sequence = ", ".join(named(word) for word in panel["words"])
         part.suptitle(f"{letter}   {NAMES[corpus]}: probe sequence [{sequence}]", x=0.01, ha="left")
     draw_sample(parts[2], numbers["sample"])

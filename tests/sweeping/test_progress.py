@@ -24,7 +24,10 @@ def clock(monkeypatch):
 def test_without_a_terminal_a_line_now_and_then(clock, capsys):
     shown = sweep_progress(None)
     assert isinstance(shown, LoggedProgress)
+    shown.begin("points", 400, 30)
+    assert capsys.readouterr().err == "stagescope: a sweep of 400 points, 30 of them are there\n"
     shown.begin("points", 400, 0)
+    assert capsys.readouterr().err == "stagescope: a sweep of 400 points\n"
     for _ in range(150):  # each second a look, each two seconds a point
         clock[0] += 1
         shown.tick(2, 2 if clock[0] > 110 else 0)
@@ -42,7 +45,7 @@ def test_before_workers_are_there_it_says_so(clock, capsys):
     shown.begin("round 2", 40, 0)
     clock[0] += 31
     shown.tick(0, 0)
-    assert capsys.readouterr().err == "stagescope: round 2: 0 of 40 points, waiting for workers\n"
+    assert capsys.readouterr().err.splitlines()[1:] == ["stagescope: round 2: 0 of 40 points, waiting for workers"]
 
 
 def test_a_board_that_was_refused_is_silent(clock, capsys):

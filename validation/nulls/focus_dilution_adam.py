@@ -16,17 +16,22 @@ from stagescope.claims.inputs import Inputs
 from stagescope.dynamics.descent import Adam, Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Uniform
+from stagescope.errors import InputError
 from stagescope.papers.focus_dilution.evidence_adam import path_rate
-from stagescope.papers.focus_dilution.head_prediction import focused_rows
+from stagescope.papers.focus_dilution.head_prediction import head_curves
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention
 from stagescope.papers.focus_dilution.observables import token_curves
+from stagescope.papers.focus_dilution.stages import row_cycles
+from stagescope.params import Params
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
 
 FRAMES, LENGTH = 400, 24
 NARROW, WIDE = (64, 64), (256, 8)
 """Width and key width."""
+TRIES = 40
+"""Other starts that are tried until one is predicted to have other rows in focus."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,15 @@ def long_focus(seed: int) -> Training:
     return Training(_lazy(_law(rng, 6, 0.2), float(rng.uniform(0.2, 0.5))), seed, size=WIDE)
 
 
+def small_gap(seed: int) -> Training:
+    """Lazy chains of 3 to 5 tokens whose two most frequent ones differ by less than .05, in long contexts."""
+    rng = np.random.default_rng([seed, 26])
+    while True:
+        pi = _law(rng, 5)
+        if pi[0] - pi[1] < 0.05:
+            return Training(_lazy(pi, float(rng.uniform(0.3, 0.9))), seed, size=WIDE)
+
+
 def small_start(seed: int) -> Training:
     """Lazy chains of 3 or 4 tokens from a start 30 to 200 times smaller than 1/m."""
     rng = np.random.default_rng([seed, 23])
@@ -163,10 +177,54 @@ def _warped(draw: Callable[[int], Training], seed: int) -> Run:
     return _at_steps(run, run.step / 1.15)
 
 
+def _late(draw: Callable[[int], Training], seed: int) -> Run:
+    """Queries and keys wait for the transition matrix: they come later by a share that grows with persistence, .1 to .5.
+
+    Where row i leads to token i with probability P_ii, what there is to learn from the last token is sum_i pi_i (P_ii - pi_i).
+    """
+    drawn = draw(seed)
+    run, pi = drawn.run(), drawn.chain.stationary
+    informed = float(pi @ (np.diag(drawn.chain.transition) - pi)) / float(1 - pi @ pi)
+    slow = _at_steps(run, run.step / (1.1 + 0.4 * max(informed, 0.0)))
+    return replace(run, params={name: (slow if name in ("WQ", "WK") else run).params[name] for name in run.params}, memo={})
+
+
+def _growing_keys(seed: int) -> Run:
+    """From the first total focus on keys keep growing, by a factor of itself in as many steps: attention never lets go."""
+    run = clear_lead(seed).run()
+    ups = [cycle.up for cycle in row_cycles(token_curves(run)) if cycle.up is not None]
+    first = float(np.median(ups)) if ups else run.step[-1] / 4
+    keys = np.array(run.params["WK"])
+    at = int(np.searchsorted(run.step, first))
+    factor = np.maximum(run.step / first, 1.0)[:, None, None] ** 2
+    params = {name: run.params[name] for name in run.params}
+    held = np.asarray(run.params["WQ"])
+    queries = np.concatenate([held[:at], np.repeat(held[at : at + 1], len(held) - at, axis=0)])
+    keys = np.concatenate([keys[:at], np.repeat(keys[at : at + 1], len(keys) - at, axis=0)]) * factor
+    return replace(run, params={**params, "WQ": queries, "WK": keys}, memo={})
+
+
+def _other_rows(seed: int) -> Run:
+    """At a small gap pi_0 - pi_1, below .05: the first frame is a start whose head model names other rows."""
+    named = small_gap(seed)
+    run, law = named.run(), named.law
+    own = _focused(law, named.law.model.init(seed, named.sigma), named)
+    starts = (law.model.init(other, named.sigma) for other in range(seed + 1_000_000, seed + 1_000_000 + TRIES))
+    start = next((start for start in starts if _focused(law, start, named) not in ((), own)), None)
+    if start is None:
+        raise InputError(f"{TRIES} starts have the same rows in focus")
+    params = {name: np.concatenate([start[name][None], run.params[name][1:]]) for name in run.params}
+    return replace(run, params=params, memo={})
+
+
+def _focused(law: TokenLoss, start: Params, named: Training) -> tuple[int, ...]:
+    return tuple(cycle.row for cycle in row_cycles(head_curves(law, start, named.descent)) if cycle.up is not None)
+
+
 def _stopped(draw: Callable[[int], Training], seed: int) -> Run:
     """The run stands still from its first total focus on."""
     run = draw(seed).run()
-    ups = [found.up for found in focused_rows(token_curves(run)) if found.up is not None]
+    ups = [cycle.up for cycle in row_cycles(token_curves(run)) if cycle.up is not None]
     return _at_steps(run, np.minimum(run.step, 1.05 * np.median(ups) if ups else run.step[-1] / 4))
 
 
@@ -192,7 +250,7 @@ def _growing(seed: int) -> Run:
     """From the first total focus on embeddings of rare tokens grow by a quarter in as many steps: they do not stand still."""
     run = long_focus(seed).run()
     curves = token_curves(run)
-    ups = [found.up for found in focused_rows(curves) if found.up is not None]
+    ups = [cycle.up for cycle in row_cycles(curves) if cycle.up is not None]
     first = float(np.median(ups)) if ups else run.step[-1] / 4
     factor = 1 + 0.25 * np.clip(run.step / first - 1, 0.0, None)
     w0 = np.array(run.params["W0"])
@@ -239,6 +297,9 @@ GRADIENTS = Inputs("Adam, gradients", "gradient descent with momentum, shown as 
 GROWING = Inputs("Adam, growing rows", "embeddings of rare tokens grow while in focus", _growing)
 OTHER_PERSISTENCE = Inputs("Adam, another persistence", "the same pi, P of another persistence", _other_persistence)
 OPENED = Inputs("Adam, opened", "eps 1e-30 from a start that eps freezes, shown with that eps", _opened)
+LATE = Inputs("Adam, late attention", "queries and keys wait the longer the more P tells", partial(_late, long_focus))
+GROWING_KEYS = Inputs("Adam, growing keys", "keys grow on from the first focus", _growing_keys)
+OTHER_ROWS = Inputs("Adam, small gap, another start", "the first frame is a start from which other rows focus", _other_rows)
 SHUFFLED = Inputs("Adam, shuffled pi", "the law that is named exchanges the most and the least frequent token", _shuffled)
 
 INPUTS: tuple[Inputs, ...] = tuple(
@@ -251,6 +312,7 @@ INPUTS: tuple[Inputs, ...] = tuple(
     for name, draw in (
         ("long contexts", long_contexts),
         ("clear lead", clear_lead),
+        ("small gap", small_gap),
         ("long focus", long_focus),
         ("short contexts", short_contexts),
         ("small start", small_start),
@@ -261,10 +323,10 @@ NULLS: dict[str, tuple[Inputs, ...]] = {
     "FDA:signs": (OTHER_START, STRAIGHT),
     "FDA:rows": (STRAIGHT,),
     "FDA:offset": (SHUFFLED, OTHER_START),
-    "FDA:blind": (WARPED,),
-    "FDA:total": (GRADIENTS,),
+    "FDA:blind": (WARPED, LATE),
+    "FDA:total": (GRADIENTS, OTHER_ROWS),
     "FDA:head": (OTHER_START, WARPED, STRAIGHT),
-    "FDA:drag": (STOPPED,),
+    "FDA:drag": (STOPPED, GROWING_KEYS),
     "FDA:freeze": (GROWING,),
     "FDA:stall": (OTHER_PERSISTENCE,),
     "FDA:frozen": (OPENED,),

@@ -47,7 +47,7 @@ class Reproduce(Command):
     quick: bool = False
     """figures that have a quick version, from fewer sequences and steps; the picture says so"""
     table: bool = False
-    """in place of figures, the table of distances: every published or reference number, ours, tolerance, verdict, cause"""
+    """in place of figures, the table of distances: every published number (of --figure), ours, tolerance, verdict, cause"""
     sweep: Path | None = None
     """folder of a sweep to draw, for a figure of a sweep; default: made in --out"""
     out: Annotated[Path | None, OUT] = None
@@ -57,14 +57,20 @@ class Reproduce(Command):
     def run(self) -> int:
         from stagescope.diagrams.reproducing import reproduce
         from stagescope.papers.published import distance_table, write_distances
+        from stagescope.views.figure import chosen as chosen_figures
 
         if self.table:
             compare = study(self.paper).distances
             if compare is None:
                 has = ", ".join(name for name, of_study in studies().items() if of_study.distances is not None)
                 raise InputError(f"{self.paper} has no table of distances; those that have one: {has or 'none'}")
+            chosen_figures(study(self.paper).figures(), self.figure, full=True)
             with progress_for(self.progress) as bar:
                 distances = compare(bar, self.quick)
+            if self.figure is not None:
+                distances = [row for row in distances if self.figure in row.shown_in]
+            if not distances:
+                raise InputError(f"no number of figure {self.figure} has a published or reference value; leave out --figure")
             print(distance_table(distances), end="")
             if self.out is not None:
                 print(f"every number: {write_distances(distances, self.out)}")

@@ -38,7 +38,8 @@ class Distance:
     """A published or reference number of some `quantity`, and the same made again: `at` says where, such as a step or a row.
 
     `reference` is None where the paper shows no number, `ours` where it did not come. `tolerance` is absolute, None where the
-    number is only shown. `cause` says why it is further away, where that is known.
+    number is only shown. `cause` says why it is further away, where that is known. `figures` are those that show it, by
+    name, where `section` is not itself "Figure NAME".
     """
 
     section: str
@@ -48,10 +49,16 @@ class Distance:
     ours: float | None
     tolerance: float | None
     cause: str = ""
+    figures: tuple[str, ...] = Field(default=(), kw_only=True)
 
     @property
     def distance(self) -> float:
         return math.inf if self.ours is None or self.reference is None else abs(self.ours - self.reference)
+
+    @property
+    def shown_in(self) -> tuple[str, ...]:
+        """The figures that show it."""
+        return self.figures or (tuple(self.section.split()[1:2]) if self.section.startswith("Figure ") else ())
 
     @property
     def within(self) -> bool:

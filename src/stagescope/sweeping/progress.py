@@ -80,6 +80,12 @@ class LoggedProgress(SweepProgress):
 
     note = SweepProgress.warn
 
+    def begin(self, what: str, total: int, done: int) -> None:
+        """Say the size before anything is computed."""
+        super().begin(what, total, done)
+        there = f", {done:,} of them are there" if done else ""
+        self.warn(f"{what if what != 'points' else 'a sweep'} of {total:,} point{'s' * (total != 1)}{there}")
+
     def tick(self, running: int, workers: int) -> None:
         super().tick(running, workers)
         if time.monotonic() < self._due:

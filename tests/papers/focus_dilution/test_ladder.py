@@ -111,11 +111,15 @@ def test_a_run_that_ends_early_or_steps():
     finite = ss.saddle_ladder(ss.run_study("focus-dilution", form="finite", length=6, until=30.0))
     assert len(finite) > 0
     assert all(rung.note for rung in finite)
-    adam = ss.saddle_ladder(ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=400))
-    assert len(adam) > 0
-    assert all(rung.predicted_escape is None and rung.measured_rate is None for rung in adam)
     narrow = ss.saddle_ladder(ss.run_study("focus-dilution", width=1, until=400.0))
     assert narrow["(1,1)"].opening is None, "width 1 has no room for a second direction"
+
+
+def test_normalised_steps_have_labels_and_no_critical_points():
+    adam = ss.saddle_ladder(ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=400))
+    assert [rung.label for rung in adam][:2] == ["(0,0)", "(1,0)"]
+    assert all(not rung.found and rung.rates == () and rung.loss is None for rung in adam)
+    assert "do not go from one critical point" in adam.rungs[0].note
 
 
 def test_unequal_rates_use_the_general_engine():

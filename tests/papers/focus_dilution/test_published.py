@@ -21,7 +21,7 @@ REFERENCE = published("stagescope.papers.focus_dilution")
 
 def read(run, **more):
     """The stages of the frames of a run as they are, without companion runs."""
-    return detect(token_curves(run), tolerance=0.0, clock=run.clock, status=run.status, **{"sign": 1.0, **more})
+    return detect(token_curves(run), clock=run.clock, status=run.status, **{"normalised": True, **more})
 
 
 @pytest.fixture(scope="module")
@@ -147,9 +147,10 @@ def drawn(rows, token=0, pi=(0.6, 0.3, 0.1)):
     )
 
 
-def test_a_row_that_rises_at_e2_is_followed_to_its_own_return():
+@pytest.mark.parametrize("window", [(2.0, 30.0), None])
+def test_a_row_that_rises_at_e2_is_followed_to_its_own_return(window):
     curves = drawn({1: hill(0.99, 20, 60, 0.6, 0.1), 2: hill(0.95, 5, 25, 0.6, 0.6)})
-    late, early = row_cycles(curves, (2.0, 30.0), 0.005)
+    _, late, early = row_cycles(curves, window=window)
     assert (late.row, early.row) == (1, 2)
     assert late.focus == pytest.approx(40, abs=0.1)
     assert late.up == pytest.approx(np.interp(total_level(0.6), [0.6, 0.99], [20, 40]), abs=0.1)

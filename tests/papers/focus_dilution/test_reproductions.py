@@ -171,10 +171,13 @@ def test_no_setting_near_the_published_one_gives_the_steps_of_the_caption(small,
 
 
 def test_the_command_prints_the_table_and_writes_every_number(tmp_path, capsys, monkeypatch):
-    row = Distance("Section", "A10", "step 198", 0.999, 0.998, 0.01)
-    monkeypatch.setattr(sys.modules[NAME], "distances", lambda progress, quick: [row] if quick else [])
+    row, other = (Distance("Section", "A10", "step 198", 0.999, 0.998, 0.01, figures=(name,)) for name in ("2", "3"))
+    monkeypatch.setattr(sys.modules[NAME], "distances", lambda progress, quick: [row, other] if quick else [])
 
-    assert command(["reproduce", "focus-dilution", "--table", "--quick", "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert (
+        command(["reproduce", "focus-dilution", "--table", "--quick", "--figure", "3", "--out", str(tmp_path / "out"), "--quiet"])
+        == 0
+    )
     said = capsys.readouterr().out
     assert "1 of 1 numbers are within their tolerance" in said
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"distances.json", "distances.md"}
@@ -186,6 +189,7 @@ def test_the_command_prints_the_table_and_writes_every_number(tmp_path, capsys, 
         (("linear-icl", "--table"), "linear-icl has no table of distances; those that have one: focus-dilution"),
         (("focus-dilution",), "name a folder for the figures: --out FOLDER"),
         (("linear-icl", "--quick", "--out", "figures"), "no quick version of any figure of linear-icl"),
+        (("focus-dilution", "--table", "--figure", "99"), "figure '99'"),
     ],
 )
 def test_what_cannot_be_reproduced_is_said(words, expected, tmp_path, capsys, monkeypatch):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.landscape.derivatives import Derivatives
+from stagescope.papers.focus_dilution.claims_saddles import _falling
 from stagescope.papers.focus_dilution.family import (
     approach_matrix,
     approach_rate,
@@ -298,3 +299,11 @@ def test_the_two_laws_of_the_paper_disagree():
     assert np.abs(halves / halves.sum() - printed).max() > 0.2
     assert np.linalg.norm(halves / np.linalg.norm(halves), 1) > 1.3, "by the Euclidean norm it is no law"
     np.testing.assert_allclose((halves**2 / (halves @ halves)).round(2), printed, atol=1e-12)
+
+
+@given(st.floats(0.35, 0.8), st.integers(3, 8))
+def test_with_equal_rare_tokens_logits_fall_at_the_closed_rate(first, tokens):
+    """Equal rare tokens have equal rates, whose eigenvectors are not unique; what is along u falls at a known rate."""
+    pi = np.array([first, *[(1 - first) / (tokens - 1)] * (tokens - 1)])
+    along = np.log(pi) - np.mean(np.log(pi))
+    assert _falling(approach_matrix(pi), along) == pytest.approx(approach_rate(first, tokens), rel=1e-6)

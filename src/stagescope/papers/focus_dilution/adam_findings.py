@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from stagescope.dynamics.descent import Adam, Descent, HeavyBall
-from stagescope.papers.focus_dilution.head_prediction import excess_loss, focused_rows, head_curves
+from stagescope.papers.focus_dilution.head_prediction import excess_loss, head_curves
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.papers.focus_dilution.stages import row_cycles
 from stagescope.runs.run import Run
 
 EPS = (1e-30, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -75,10 +76,10 @@ def epsilon_path(setting: Published = PUBLISHED, eps: Sequence[float] = EPS, ste
     curves = tuple(head_curves(law, start, setting.descent(steps, each, LIMITS.path_rate)) for each in eps)
     ball = HeavyBall(momentum=Adam().b1)
     flow = head_curves(law, start, Descent(optimizer=ball, lr=LIMITS.path_rate * (1 - ball.momentum), steps=steps))
-    heights = np.array([[found.height for found in focused_rows(each)] for each in curves])
+    heights = np.array([[cycle.height for cycle in row_cycles(each)] for each in curves])
     norms = np.array([_norms(each) for each in curves])
     return EpsPath(
-        np.array(eps), heights, norms, np.array([found.height for found in focused_rows(flow)]), max(setting.pi), (*curves, flow)
+        np.array(eps), heights, norms, np.array([cycle.height for cycle in row_cycles(flow)]), max(setting.pi), (*curves, flow)
     )
 
 
@@ -107,13 +108,13 @@ def blind_focus(
 ) -> BlindFocus:
     """Focus under Adam does not look at the transition matrix: independent tokens focus at the same step [FDA:blind]."""
     curves = tuple(head_curves(setting.law(each), setting.start(), setting.descent(steps)) for each in persistence)
-    ups = np.array([[np.nan if found.up is None else found.up for found in focused_rows(each)] for each in curves])
+    ups = np.array([[np.nan if cycle.up is None else cycle.up for cycle in row_cycles(each)] for each in curves])
     return BlindFocus(np.array(persistence), ups, np.array([left_at_focus(each) for each in curves]), curves)
 
 
 def left_at_focus(curves: TokenCurves) -> float:
     """The share of the excess loss over H(pi) that is left when the first row has its focus; nan where none has."""
-    ups = [found.up for found in focused_rows(curves) if found.up is not None]
+    ups = [cycle.up for cycle in row_cycles(curves) if cycle.up is not None]
     if not ups:
         return math.nan
     frame = int(np.argmin(np.abs(curves.time - min(ups))))
@@ -147,7 +148,7 @@ def frozen_attention(
         while high / low > factor:
             middle = math.sqrt(low * high)
             curves = head_curves(setting.law(), setting.start(middle / setting.width), setting.descent(steps, each))
-            opens = any(row.up is not None for row in focused_rows(curves))
+            opens = any(row.up is not None for row in row_cycles(curves))
             low, high = (low, middle) if opens else (middle, high)
         found.append((low, high))
     low, high = np.array(found).T
@@ -162,8 +163,8 @@ def focus_measure(run: Run) -> dict[str, float | str]:
     """
     curves = token_curves(run)
     base = float(curves.pi.max())
-    rare = [found for found in focused_rows(curves) if found.row != curves.frequent]
-    gains = [found.height - base for found in rare]
-    total = all(found.up is not None for found in rare)
+    rare = [cycle for cycle in row_cycles(curves) if cycle.row != curves.frequent]
+    gains = [cycle.height - base for cycle in rare]
+    total = all(cycle.up is not None for cycle in rare)
     outcome = "total" if total else "partial" if max(gains) > LIMITS.gain else "none"
     return {"least": min(gains) / (1 - base), "most": max(gains) / (1 - base), "outcome": outcome}

@@ -41,7 +41,7 @@ def _cycles(evidence: Evidence) -> list[RowCycle]:
     first, second = evidence.openings["E1"], evidence.second
     assert first is not None
     window = (first, float(curves.time[-1]) if second is None else second)
-    return row_cycles(curves, window, LIMITS.flow_noise)
+    return [cycle for cycle in row_cycles(curves, LIMITS.flow_noise, window=window) if cycle.row != curves.frequent]
 
 
 def _driven(evidence: Evidence) -> np.ndarray | None:
@@ -233,7 +233,7 @@ CYCLE_CLAIMS = (
         "focus*",
         "dilution*",
         kind="prediction",
-        rules=3,
+        rules=4,
         elsewhere=another_flow,
     ),
     claim(
@@ -244,7 +244,7 @@ CYCLE_CLAIMS = (
         "E1",
         "E2",
         kind="pattern",
-        rules=2,
+        rules=3,
         elsewhere=another_flow,
     ),
     claim(
@@ -265,7 +265,7 @@ CYCLE_CLAIMS = (
         "E2",
         "end",
         kind="pattern",
-        rules=5,
+        rules=6,
         elsewhere=another_flow,
     ),
 )
@@ -466,6 +466,7 @@ PATH_CLAIMS = (
         "start",
         "end",
         group="saddle path",
+        rules=2,
     ),
     _of_path(
         "FD:predicted-times",
@@ -475,6 +476,7 @@ PATH_CLAIMS = (
         "start",
         "end",
         group="saddle path",
+        rules=2,
     ),
     _of_path(
         "FD:critical-scale",
@@ -483,5 +485,6 @@ PATH_CLAIMS = (
         _critical,
         "start",
         "end",
+        rules=2,
     ),
 )

@@ -8,11 +8,12 @@ import numpy as np
 
 from stagescope.dynamics.descent import Adam, Descent, HeavyBall
 from stagescope.papers.focus_dilution.head_model import HeadModel
-from stagescope.papers.focus_dilution.head_prediction import FocusedRow, focused_rows, head_curves
+from stagescope.papers.focus_dilution.head_prediction import head_curves
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves
+from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles
 from stagescope.params import root_mean_square
 from stagescope.spec import build
 
@@ -54,13 +55,14 @@ class StepsEvidence:
         return np.interp(self.curves.time, run.time, run.series["loss"])
 
     @cached_property
-    def rows(self) -> tuple[FocusedRow, ...]:
-        return focused_rows(self.curves)
+    def rows(self) -> list[RowCycle]:
+        """The first cycle of every row, as `stages` reads it."""
+        return row_cycles(self.curves, noisy=getattr(self.law, "batch", None) is not None)
 
     @cached_property
     def ups(self) -> dict[int, float]:
         """When rows had a total focus, by row."""
-        return {found.row: found.up for found in self.rows if found.up is not None}
+        return {cycle.row: cycle.up for cycle in self.rows if cycle.up is not None}
 
     @cached_property
     def rare(self) -> list[int]:
@@ -82,7 +84,7 @@ class StepsEvidence:
         return self._head(change) if reading is None else reading.companion(self._head, change)
 
     def _head(self, change: dict[str, Any]) -> TokenCurves:
-        """`columns`, `steps`; `factor` of the start, `seed` of another; `independent` tokens; `eps` or `momentum` of the path.
+        """`columns`, `last` ones; `steps`; `factor` of the start, `seed` of another; `independent` tokens; `eps`, `momentum`.
 
         The path leads from the optimiser of the run to gradient descent with its momentum.
         """
@@ -102,7 +104,7 @@ class StepsEvidence:
             ball = HeavyBall(momentum=decay)
             descent = descent.model_copy(update={"optimizer": ball, "lr": LIMITS.path_rate * (1 - decay)})
         descent = descent.shortened(change.get("steps", descent.steps))
-        return head_curves(law, start, descent, change.get("columns", 1))
+        return head_curves(law, start, descent, change.get("columns", 1), change.get("last", False))
 
     @cached_property
     def fivefold(self) -> int | None:

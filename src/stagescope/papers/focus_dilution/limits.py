@@ -99,12 +99,12 @@ class Limits:
     types: int = 4096  # of the bigram flow: a matrix between them has 128 MiB
     stretches: int = 100  # overlapping windows are not independent: standard errors are those of means over so many stretches
 
-    # Under Adam and other steps. Half-widths of predicted times were set on 12 chains (validation/focus_dilution_adam.py from
-    # seed 1000), so that they hold nine of ten events.
-    columns: int = 4  # columns of queries and keys that carry later cycles: at most one per head direction of four tokens
-    one_direction: float = 0.3  # sv_2/sv_1 of G up to which one embedding direction condenses alone: 14 of 15 sampled chains
-    head_times: tuple[tuple[str, float], ...] = (("E", 0.05), ("up", 0.02), ("focus", 0.1), ("dilution", 0.05), ("return", 0.05))
-    later_times: float = 0.1  # the same after the second head direction opens
+    # Under Adam and other steps.
+    columns: int = 32  # of queries and keys that stand for all: columns are drawn, so errors go like 1/sqrt(32) of those of one
+    one_direction: float = 0.2  # sv_2/sv_1 of G up to which one direction condenses alone: G^2 leaves the second a share of .04
+    predicted_times: float = (
+        0.02  # by which intervals exceed both choices of columns: nine of ten events of 29 chains from seed 1000
+    )
     small_eps: float = 1e-6  # below it attention is normalised as soon as it moves: its gradients pass 1e-6 before the focus
     condensation: float = (
         5.0  # the embedding has condensed where sv_1 is this multiple of the start: what else is in it is a fifth
@@ -112,14 +112,11 @@ class Limits:
     early: float = 0.25  # share of the plateau that the embedding has then: p is nearly uniform below it
     steps_of_start: float = 10.0  # steps in which an entry passes its start: with fewer the first sign decides
     stationary: float = 0.1  # sv_2/sv_1 of G up to which rows move alike in finite contexts: .095 as published
-    lead: float = 0.05  # pi_0 - pi_1 from which the most frequent token leads: exceptions had .067 and less
     least_neurons: int = 16  # signs of 16 neurons agree by chance, in either sense, once in 30,000
     flat_law: float = 0.95  # cosine of pi with equal rows up to which the two can be told apart at .99
     sign_share: float = 0.95  # agreement of signs; .97 and more in 48 runs, and .5 by chance
     row_spread: float = 0.02  # of displacements of rows in long contexts, where they are equal up to eps
     row_spread_finite: float = 0.2  # in finite contexts, where stationarity is broken: .01 to .18
-    offset_starts: int = 30  # of the run and companions: at pi_0 = .75 and 256 neurons the slope then has an error of .05
-    offset_slope: float = 0.15  # of the closed form, which takes neurons as independent of the way in which they condense
     rare_chance: float = 1e-3  # a deviation that chance exceeds more seldom is none of chance
     blind: float = 0.15  # share of the excess loss left at the focus above which it was blind to P in 16 chains of 16
     blind_times: float = 0.03  # of the step of the focus, with and without dependence
@@ -129,18 +126,14 @@ class Limits:
     transient: float = 0.3  # of the step of the focus: 40 steps as published, in which momentum and eps die out
     long_memory: float = 0.999  # beta2 from which sqrt(v) remembers the gradients before saturation
     frozen_norm: float = 0.02  # change of a rare norm in focus: .2 to 1 % at beta2 .999, 10 % and more for sign descent
-    pull_frames: int = 60  # at which pulls of rows are computed: a turn of the sum is found to a sixtieth of the run
     stall_loss: float = 1e-3  # nats: a thousandth of what there is to learn
     settled_share: float = 0.8  # a loss rests that does not move in the last fifth of a run
     unigram: float = 0.01  # share of the excess loss over H(pi) that is none
     path_rate: float = 0.05  # lr / eps at the end of the path: gradient descent in steps of .05
     path_eps: tuple[float, ...] = (1e-30, 1e-6, 1e-3, 1.0)  # one below each of its two thresholds, one between, one beyond
     path_steps: int = 3000  # of the path: t = 150 of the flow, twice what the published chain needs for its first focus
-    clear_gap: float = 0.2  # pi_0 - pi_1 from which every row looks at token 0
-    cycle_times: float = 0.05  # of events of later cycles
-    cycle_share: float = 0.8  # of these events must be met
-    chance_share: float = 0.51  # of them another start meets on the same chain
-    least_cycle_events: int = 5  # of which four of five may be met
+    cycle_times: float = 0.03  # of events of later cycles, as of the first focus
+    least_cycle_events: int = 5  # a coin falls on one side five times once in 32: a start that says nothing is confirmed so often
 
     # A watched transformer.
     condensed: float = 0.5  # the embedding has condensed where its rank is this share of that at the start

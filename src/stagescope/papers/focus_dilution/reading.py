@@ -109,18 +109,14 @@ class FocusDilutionReading(Reading):
     def stages(self) -> Stages:
         curves, run = self.curves, self.run
         tolerance = float(last_motion(run.spec).get("rtol", 0.0))
-        return detect(curves, tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws, sign=self.sign)
-
-    @property
-    def sign(self) -> float | None:
-        """Which way attention first moves: what it does where c does not predict it, None where c does.
-
-        Steps that divide by the history of each entry move attention without knowing the transition matrix [FDA:blind].
-        """
-        if not normalised(self.dynamics):
-            return None
-        moved = first_move(self.curves)
-        return 1.0 if moved is None or moved >= 0 else -1.0
+        return detect(
+            curves,
+            tolerance=tolerance,
+            clock=run.clock,
+            status=run.status,
+            draws=self.draws,
+            normalised=normalised(self.dynamics),
+        )
 
     @cached_property
     def draws(self) -> Draws:
@@ -186,7 +182,7 @@ class FocusDilutionReading(Reading):
         except SolveFailed as failure:
             status = failure.status
         curves = TokenCurves(np.array(times), layout.unpack(np.array(vectors)), cast(TokenLoss, head))
-        return dict(detect(curves, tolerance=0.0, clock=run.clock, status=status, sign=self.sign).events)
+        return dict(detect(curves, clock=run.clock, status=status, normalised=normalised(self.dynamics)).events)
 
     def on_other_pairs(self, seed: int) -> dict[str, float | None]:
         """Events of the same start on another draw of as many pairs: a flow, or the same motion where that is a fork
@@ -205,7 +201,9 @@ class FocusDilutionReading(Reading):
             progress=False,
         )
         curves = TokenCurves(made.time, {name: made.params[name] for name in made.params}, law)
-        return dict(detect(curves, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status).events)
+        return dict(
+            detect(curves, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status, normalised=normalised(how)).events
+        )
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -240,6 +238,10 @@ class FocusDilutionReading(Reading):
         return forked(self.run) is None and set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}
 
     def own_ladder(self) -> Ladder:
+        if normalised(self.dynamics):  # points and rates of the flow, a minute of search at width 256, say nothing of such steps
+            why = "labels alone: steps that divide by the history of each entry do not go from one critical point to the next"
+            rungs = tuple(_without_point(stay, "" if k else why) for k, stay in enumerate(self.evidence.stays))
+            return Ladder(self.run.status, self.run.clock, rungs)
         rungs = [_rung(self.evidence, stay) for stay in self.evidence.stays]
         if not isinstance(self.law, TokenPopulation):
             rungs = [rung.noted("critical point and rates are those of infinitely long contexts") for rung in rungs]
@@ -252,8 +254,11 @@ def _rung(evidence: Evidence, stay: Stay) -> Rung:
     try:
         return rung(evidence.at(stay))
     except StagescopeError as error:
-        note = f"not computed: {error}"
-        return Rung(stay.label, stay.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=note)
+        return _without_point(stay, f"not computed: {error}")
+
+
+def _without_point(stay: Stay, why: str) -> Rung:
+    return Rung(stay.label, stay.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=why)
 
 
 # Final numbers of focus-dilution runs, for sweeps.

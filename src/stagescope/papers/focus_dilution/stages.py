@@ -5,7 +5,8 @@ E_k, Q_k          the k-th singular value of W0 or of Phi passes .1, or three ti
 onset             sv_1(WQ WK^T) last passes ten times its initial value before E2; weakly driven chains have an onset but no Q1
 upI               row I passes pi + (1 - pi)/2, half of what it can gain: a total focus, which gradient flow does not reach
 focusI            row I is largest between E1 and E2 (smallest where attention first moves away), above the noise; a row that
-                  still rises at E2 is followed until it has lost half of its gain
+                  still rises at E2 is followed until it has lost half of its gain. Under Adam and its like, which take every row
+                  a way of its own: where row I is farthest from pi before it has lost half of that, whenever E2 comes
 dilutionI         after its focus, row I has lost half of its gain
 returnI           after its focus, row I is back at its base pi
 refocusI          after E2 and the return: the top of a rise of row I by more than .03 and the noise
@@ -41,6 +42,7 @@ class RowCycle:
     """Focus and dilution of one query row in the first cycle; times are None where not reached.
 
     `half` is when half of the gain is lost, `complete` when the row is back at its base, `up` when its focus became total.
+    `sign` is -1 where the row moves away from the frequent token; `gain` is counted that way, `height` is its largest attention.
     """
 
     row: int
@@ -49,6 +51,8 @@ class RowCycle:
     half: float | None
     complete: float | None
     up: float | None = None
+    sign: float = 1.0
+    height: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -95,48 +99,67 @@ class Stay:
 
 
 def row_cycles(
-    curves: TokenCurves, window: tuple[float, float], least: float, noisy: bool = False, sign: float | None = None
+    curves: TokenCurves, least: float = LIMITS.gain, noisy: bool = False, window: tuple[float, float] | None = None
 ) -> list[RowCycle]:
-    """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token.
+    """First-cycle focus and dilution of every row, the frequent token's own included, from its attention on that token.
 
-    A focus is a maximum inside the window (E1, E2) by more than `least`; a row that still rises at E2 is followed until it has
-    lost half of its gain. Where steps see batches, a focus must also stand above the noise between records. `sign` is that of
-    c unless it is given: 1 where attention moves towards the frequent token.
+    With a window (E1, E2), of flows: all rows go the way of c, and a focus is the largest move inside by more than `least`; a
+    row that still rises at E2 is followed until it has lost half of its gain. Without one, of steps that divide by the history
+    of each entry: a row goes its own way, and its focus is the largest move until half of it is lost. Where steps see batches,
+    a focus must also stand above the noise between records.
     """
-    time, attention, base = curves.time, curves.on_frequent, float(curves.pi[curves.frequent])
-    sign, level = curves.sign if sign is None else sign, total_level(base)
-    since = np.flatnonzero(time >= window[0])
-    found = []
-    for row in range(attention.shape[1]):
-        if row == curves.frequent:
-            continue
-        moved = sign * (attention[:, row] - base)
-        inside = since[time[since] <= window[1]]
-        inside = inside[: _first_fall(time, moved, inside, least, noisy)] if noisy else inside
+    time, base = curves.time, float(curves.pi[curves.frequent])
+    cycles, begin = [], -np.inf if window is None else window[0]
+    since = np.flatnonzero(time >= begin)
+    for row, attention in enumerate(curves.on_frequent.T):
+        noise = LIMITS.records * flutter(time, attention) if noisy else np.zeros(len(time))
+        up = first_crossing(time, attention, total_level(base), rising=True, after=max(begin, float(time[0])))
+        if window is None:
+            sign, lowest, up = _own_way(time, attention, base, up, least, noise)
+        else:
+            sign, lowest, up = curves.sign, least, up if curves.sign > 0 and since.size else None
+        moved = sign * (attention - base)
+        inside = since if window is None else since[time[since] <= window[1]]
+        if window is None or noisy:
+            inside = inside[: _first_fall(moved, inside, np.maximum(lowest, noise))]
         top = int(inside[np.argmax(moved[inside])]) if inside.size else 0
-        if inside.size and top == inside[-1]:  # the second direction opens while the row still rises
-            inside = since[: _first_fall(time, moved, since, least, noisy)]
+        if window is not None and inside.size and top == inside[-1]:  # the second direction opens while the row still rises
+            inside = since[: _first_fall(moved, since, np.maximum(lowest, noise))]
             top = int(inside[np.argmax(moved[inside])])
         gain = float(moved[top]) if inside.size else 0.0
-        floor = max(least, LIMITS.records * float(flutter(time, attention[:, row])[top])) if noisy else least
-        turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > floor
+        turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > max(least, noise[top])
         refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2]) if turned else None
-        up = first_crossing(time, attention[:, row], level, rising=True, after=window[0]) if sign > 0 and inside.size else None
+        height = float(attention[inside].max()) if inside.size else base
         if refined is None:
-            found.append(RowCycle(row, gain, None, None, None, up))
+            cycles.append(RowCycle(row, gain, None, None, None, up, sign, height))
             continue
         half, back = (first_crossing(time, moved, level, rising=False, after=refined[0]) for level in (gain / 2, 0.0))
-        found.append(RowCycle(row, gain, refined[0], half, back, up if up is not None and up <= refined[0] else None))
-    return found
+        up = up if up is not None and up <= refined[0] else None
+        cycles.append(RowCycle(row, gain, refined[0], half, back, up, sign, height))
+    return cycles
 
 
-def _first_fall(time: np.ndarray, moved: np.ndarray, inside: np.ndarray, least: float, noisy: bool) -> int:
-    """How many of the records lie before a gain is first lost by half: it may later be exceeded again.
+def _own_way(
+    time: np.ndarray, attention: np.ndarray, base: float, up: float | None, least: float, noise: np.ndarray
+) -> tuple[float, float, float | None]:
+    """Which way a row first goes, the least move that counts, and when its focus became total, if it did.
 
-    The gain must be above `least`, and above the noise between records where steps see batches.
+    A row that passes half of what it can gain before it has lost half of its base goes up, and what it did before is no focus of
+    its own; the other way round it goes away. One that does neither goes where it first moves clearly.
     """
-    floor = np.maximum(least, LIMITS.records * flutter(time, moved))[inside] if noisy else least
-    most = np.maximum.accumulate(np.where(moved[inside] > floor, moved[inside], 0.0))
+    away = first_crossing(time, attention, (1 - LIMITS.total) * base, rising=False)
+    if up is not None and (away is None or up < away):
+        return 1.0, LIMITS.total * (1 - base), up
+    moved = attention - base
+    clear = np.flatnonzero(np.abs(moved) > np.maximum(LIMITS.turn, noise))
+    at = int(clear[0]) if clear.size else int(np.argmax(np.abs(moved)))
+    sign = -1.0 if moved[at] < 0 else 1.0
+    return sign, LIMITS.total * base if sign < 0 and away is not None else least, None
+
+
+def _first_fall(moved: np.ndarray, inside: np.ndarray, floor: np.ndarray) -> int:
+    """How many of the records lie before a gain above the floor is first lost by half: it may later be exceeded again."""
+    most = np.maximum.accumulate(np.where(moved[inside] > floor[inside], moved[inside], 0.0))
     fallen = np.flatnonzero((most > 0) & (moved[inside] < most / 2))
     return int(fallen[0]) if fallen.size else len(inside)
 
@@ -188,6 +211,8 @@ def row_turns(
 ) -> Iterator[tuple[int, Turn]]:
     """Rises and falls of every row after E2 (`second`), by row; where steps see batches, those of its local mean.
 
+    Rows first go the way of their cycle in `rows`, and of `sign` where they have none there.
+
     A return that began before E2 belongs to the first cycle, except in the frequent token's own row, which has none in it. So
     does all up to the return of one of `rows` that has its focus only after E2.
     """
@@ -196,6 +221,7 @@ def row_turns(
     time = curves.time
     since, opened = max(0, int(np.searchsorted(time, first)) - 1), second
     late = {cycle.row: cycle for cycle in rows if cycle.focus is not None and cycle.focus > opened}
+    signs = {cycle.row: cycle.sign for cycle in rows}
     for row in range(attention.shape[1]):
         second = opened
         if row in late:
@@ -210,7 +236,7 @@ def row_turns(
         for turn in turns(time[kept], curve[kept], LIMITS.turn, LIMITS.gain, seen):
             begun = turn.start < second
             if (turn.stop is not None and turn.stop <= second) or (
-                begun and row != curves.frequent and turn.rising == (sign < 0)
+                begun and row != curves.frequent and turn.rising == (signs.get(row, sign) < 0)
             ):
                 continue
             at = float(np.interp(second, time, curve))
@@ -428,7 +454,6 @@ def stages_of(
     rows: Sequence[RowCycle],
     later: Sequence[tuple[int, Turn]],
     cycles: Sequence[TokenCycle] = (),
-    sign: float | None = None,
 ) -> tuple[Stage, ...]:
     """Condensation, focus, dilution, of the run and of each row; then lifting, one cycle for every further direction, turns.
 
@@ -438,7 +463,7 @@ def stages_of(
     found = [_condensation(curves, events["E1"], opened)]
     if opened is None:
         return tuple(found)
-    found += _first_cycle(curves, events, rows, opened, curves.sign if sign is None else sign)
+    found += _first_cycle(curves, events, rows, opened)
     after = [*_openings(events, ladder), *_total_focuses(cycles), *(_turned(row, turn) for row, turn in later)]
     after.sort(key=lambda stage: stage.start)
     lasting = [stage for stage in found + after if stage.stop is None or stage.stop > stage.start]
@@ -470,11 +495,12 @@ def _midway(curves: TokenCurves, first: float, opened: float | None) -> float:
     return (first + max(first, end)) / 2
 
 
-def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float, sign: float) -> list[Stage]:
+def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float) -> list[Stage]:
     """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
-    name = "focus" if sign > 0 else "defocus"
     focused = [cycle for cycle in rows if cycle.focus is not None]
-    gains = {str(cycle.row): sign * cycle.gain for cycle in focused}
+    ways = sorted({cycle.sign for cycle in focused or rows})
+    name = _way(ways[-1]) if ways else "focus"
+    gains = {str(cycle.row): cycle.sign * cycle.gain for cycle in focused}
     others = [cycle.row for cycle in rows if cycle.focus is None]
     facts = {"gains": gains, "rows_without": others}
     if not focused:
@@ -483,16 +509,22 @@ def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], o
     listed = _listed([f"row {row} {gain:+.3f}" for row, gain in gains.items()])
     without = f"; no {name} in row{'s' if len(others) > 1 else ''} {_listed([str(row) for row in others])}" if others else ""
     moved = f"gain of attention on the frequent token: {listed}{without}"
-    own = [stage for cycle in focused for stage in _row_stages(cycle, name, opened, sign)]
+    own = [stage for cycle in focused for stage in _row_stages(cycle, opened)]
     halves = [cycle.half for cycle in focused]
     whole = None if None in halves else max(half or 0.0 for half in halves)
     sentence, diluted = _diluted(curves, events, focused, opened)
     begun = min((half for half in halves if half is not None), default=np.inf)
+    orders = []
+    if len(ways) > 1:
+        up, away = (_listed([str(cycle.row) for cycle in focused if cycle.sign == sign]) for sign in (1.0, -1.0))
+        orders.append(f"attention of rows {up} moves to the frequent token, of rows {away} away from it")
     if max(peaks) - begun > BRIEF * max(peaks):
         soonest = min(focused, key=lambda cycle: np.inf if cycle.half is None else cycle.half)
-        first, last = soonest.row, max(focused, key=lambda cycle: cycle.focus or 0.0).row
-        order = f"row {first} is diluted at {begun:.4g}, before row {last} has its {name} at {max(peaks):.4g}"
-        words = f"rows differ: {order}; {moved}; {sentence}"
+        last = max(focused, key=lambda cycle: cycle.focus or 0.0)
+        ends = f"before row {last.row} has its {_way(last.sign)} at {max(peaks):.4g}"
+        orders.append(f"row {soonest.row} is diluted at {begun:.4g}, {ends}")
+    if orders:
+        words = f"rows differ: {'; '.join([*orders, moved, sentence])}"
         return [Stage("rows differ", min(opened, *peaks), whole, words, facts={**facts, **diluted}), *own]
     return [
         Stage(name, min(opened, *peaks), max(peaks), moved, facts=facts),
@@ -501,13 +533,18 @@ def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], o
     ]
 
 
-def _row_stages(cycle: RowCycle, name: str, opened: float, sign: float) -> list[Stage]:
+def _way(sign: float) -> str:
+    return "focus" if sign > 0 else "defocus"
+
+
+def _row_stages(cycle: RowCycle, opened: float) -> list[Stage]:
     """Focus and dilution of one row, until it has lost half of its gain."""
     assert cycle.focus is not None
-    track, facts = f"row {cycle.row}", {"row": cycle.row, "gain": sign * cycle.gain}
+    name, gain, track = _way(cycle.sign), cycle.sign * cycle.gain, f"row {cycle.row}"
+    facts = {"row": cycle.row, "gain": gain}
     back = "keeps more than half of its gain" if cycle.half is None else "loses half of its gain"
     return [
-        Stage(name, min(opened, cycle.focus), cycle.focus, f"row {cycle.row} gains {sign * cycle.gain:+.3f}", track, facts),
+        Stage(name, min(opened, cycle.focus), cycle.focus, f"row {cycle.row} gains {gain:+.3f}", track, facts),
         Stage("dilution", cycle.focus, cycle.half, f"row {cycle.row} {back}", track, {**facts, "back_at_base": cycle.complete}),
     ]
 
@@ -676,28 +713,36 @@ def _joined(found: list[Stay]) -> tuple[Stay, ...]:
 
 
 def detect(
-    curves: TokenCurves, *, tolerance: float, clock: str, status: str, draws: Draws = EXACT, sign: float | None = None
+    curves: TokenCurves,
+    *,
+    tolerance: float = 0.0,
+    clock: str,
+    status: str = "finished",
+    draws: Draws = EXACT,
+    normalised: bool = False,
 ) -> Stages:
-    """Stages of a run; `tolerance` is the relative error of the solver.
+    """Stages of a run, or of the head model in its place; `tolerance` is the relative error of the solver.
 
-    `draws` says how far other draws of the data would move its events; `sign` whether attention first moves towards the
-    frequent token (1) or away (-1), by default as c predicts for the flow.
+    `draws` says how far other draws of the data would move its events. `normalised` steps divide by the history of each entry:
+    they move rows without knowing c, so each goes its own way, and a first cycle ends with the row's own dilution.
     """
     time, end = curves.time, float(curves.time[-1])
-    sign = curves.sign if sign is None else sign
     times = openings_of(curves)
     first, second = times["E1"], times.get("E2")
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
     least = max(LIMITS.gain, LIMITS.solver_errors * tolerance)
     # From a large start attention may open before embeddings have grown threefold.
-    window = (min((at for at in (first, times["Q1"]) if at is not None), default=np.inf), end if second is None else second)
-    rows = row_cycles(curves, window, least, draws.batches, sign)
+    begins = min((at for at in (first, times["Q1"]) if at is not None), default=np.inf)
+    cycles_of_rows = row_cycles(curves, least, draws.batches, None if normalised else (begins, end if second is None else second))
+    if normalised:  # a flow takes the frequent token's own row up with all others, too late for a cycle of its own
+        times[f"up{curves.frequent}"] = cycles_of_rows[curves.frequent].up
+    rows = [cycle for cycle in cycles_of_rows if cycle.row != curves.frequent]
     for cycle in rows:
         own = zip(FIRST_CYCLE, (cycle.up, cycle.focus, cycle.half, cycle.complete), strict=True)
         times |= {f"{kind}{cycle.row}": when for kind, when in own}
     lifted = None if "E2" in begun else second  # a start with two open directions has no first cycle to repeat
-    later, named = list(row_turns(curves, curves.on_frequent, first, lifted, sign, draws.batches, rows)), {}
+    later, named = list(row_turns(curves, curves.on_frequent, first, lifted, curves.sign, draws.batches, rows)), {}
     for row, turn in later:  # a row may have more than one: refocusI, refocusI.2 and so on
         stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
         before = sum(name.partition(".")[0] == stem for name in named)
@@ -711,11 +756,11 @@ def detect(
     begun |= {name for name, when in times.items() if when == time[0]}
     found = _estimates(curves, times, begun, rows, named, draws)
     by_name = {name: cycle for name, (cycle, _) in on_others.items()}
-    notes = _missing_notes(curves, rows, named, by_name, least, lifted, f"by {clock}={end:.4g}")
+    notes = _missing_notes(curves, cycles_of_rows, named, by_name, least, lifted, f"by {clock}={end:.4g}")
     missing = {name: notes[name] if at.state == "not reached" else at.how for name, at in found.items() if at.time is None}
     ladder = stays(time, curves.embedding_values, curves.score_values, curves.levels)
     events = {name: at.time for name, at in found.items()}
-    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later, cycles, sign), missing)
+    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later, cycles), missing)
 
 
 def _events_of(cycle: TokenCycle) -> Iterator[tuple[str, float | None]]:

@@ -48,8 +48,8 @@ def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:
         if rise is None or focus is None:
             cycles.append(RowCycle(row, gain, None, None, None))
             continue
-        after = (first_crossing(time, curve, rise.after - share * gain, rising=False, after=focus) for share in (0.5, 1.0))
-        cycles.append(RowCycle(row, gain, focus, *after))
+        half, back = (first_crossing(time, curve, rise.after - share * gain, rising=False, after=focus) for share in (0.5, 1.0))
+        cycles.append(RowCycle(row, gain, focus, half, back))
     return cycles
 
 
