@@ -237,7 +237,7 @@ TEXT_FIGURES = {
             "Attention of a transformer of one layer and of three over training",
             maps,
             draw_maps,
-            cost="about an hour of one core",
+            cost="about an hour and a half of one core",
             full=True,
             needs="wikitext-2",
             quick=partial(maps, quick=True),
