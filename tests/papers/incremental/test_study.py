@@ -108,6 +108,8 @@ def test_experiments_of_the_paper():
     far = plan("published-reversed").what.process
     assert far.groups == (tuple(range(13, 15)), tuple(range(9, 13)), tuple(range(1, 9)))
     assert far.importances == pytest.approx((84.1, 29.0, 10.0))
+    matrices = plan("published-orthogonal").what.process.matrices
+    assert np.einsum("iyx,jyx->ij", matrices, matrices) == pytest.approx(np.diag(np.square(matrices).sum(axis=(1, 2))), abs=1e-6)
     assert plan("published-weighted").what.process.group_weights(0) == (0.3, 0.7)
     assert plan("published-overlapping").what.model.heads == 4
     sgd = plan("published-sgd")
