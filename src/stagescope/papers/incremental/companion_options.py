@@ -53,9 +53,14 @@ def long_plateau(evidence: Evidence) -> Mapping[str, Any] | None:
 
 
 def without_end(evidence: Evidence) -> Mapping[str, Any] | None:
-    """The same student with new sequences at every step, for twice as many steps: nothing is overfitted, and it comes to rest."""
+    """The same student with new sequences at every step, for twice as many steps: nothing is overfitted, and it comes to rest.
+
+    None where that would not help: nothing was sampled once and for all, or another assumption fails.
+    """
     config = evidence.config
     if config is None or config["model"] not in STUDENTS or config["fresh"] or config["labels"] == "soft":
+        return None
+    if not all(holds for holds, _ in evidence.assumptions(noisy=False)):
         return None
     return evidence.changed({"fresh": True, "steps": 2 * int(config["steps"])})
 
