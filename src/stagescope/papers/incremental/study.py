@@ -147,7 +147,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # of the authors' reply to reviewers: features made orthogonal, alignment of values with them
     "published-orthogonal": {**_SMALL, "feature_kind": "gram-schmidt", "steps": 1950},
     "published-online": {**_SMALL, "fresh": True, "steps": 2000},  # figures 6 and 7
-    # figures 8 and 9; scale, ratio and rate are read off the published curves: the entropy .200 of the teacher, and steps 10 to 60
+    # figures 8 and 9; scale, ratio and rate are read off the published curves: the teacher's entropy .200, and steps 10 to 60
     "published-reversed": {
         **_FULL,
         "spans": (2, 4, 8),
