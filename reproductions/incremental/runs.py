@@ -11,7 +11,7 @@ from stagescope.progress import Progress
 NGRAM_STEPS = 2000
 """Of the learned n-grams, before the student starts [ISA:ngram]."""
 NONE: dict[str, Any] = {"dropout": 0.0}
-"""The authors' settings name dropout .1, but figures 3, 9 and 12 are met up to step 100 without it, 3 not with it in one of three."""
+"""The authors' settings name dropout .1, but figures 3, 9 and 12 are met up to step 100 without it."""
 
 
 def _trials() -> dict[str, dict[str, tuple[Trial, ...]]]:
