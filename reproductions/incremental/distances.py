@@ -91,7 +91,7 @@ def distances(progress: Progress, quick: bool = False) -> list[Distance]:
 
 LONGER = (
     "from step 150 on the published student predicts less sharply and leaves plateau 2 later; tried: dropout in one step of "
-    "three (too slow at first), none, and on what heads and MLP add (both alike); a falling rate was not tried"
+    "three (too slow at first), none, and on what heads and MLP add (both alike); not tried: all in every step, a falling rate"
 )
 SHARPER = "from step 150 on the published student predicts less sharply, as in figure 3"
 CAUSES = {"figure-3-kl": LONGER, "figure-3-learned": LONGER, "figure-9-loss": SHARPER, "figure-9-kl": SHARPER}
