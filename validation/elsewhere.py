@@ -37,7 +37,7 @@ def _study(name: str, tags: tuple[str, ...]) -> bool:
             readings += 1
             for row in ss.check(run, elsewhere=True):
                 said = [row.verdict, row.elsewhere.verdict.verdict if row.elsewhere and row.elsewhere.verdict else ""]
-                applies[row.tag] += row.verdict != "not applicable"
+                applies[row.tag] += row.verdict != "not applicable" or row.elsewhere is not None
                 here[row.tag] += said[0] in ("confirmed", "violated")
                 beside[row.tag] += any(word in ("confirmed", "violated") for word in said)
                 violated[row.tag] += "violated" in said

@@ -63,6 +63,7 @@ _OF_TRANSFORMERS = ("published-transformer", "published-transformer-2", "publish
 _OF_CONTENT = (
     "published",
     "published-online",
+    "published-orthogonal",
     "published-overlapping",
     "published-overlapping-3",
     "published-two-layers",

@@ -157,6 +157,31 @@ def _any_adam(seed: int) -> Run:
     return study(seed, **options)
 
 
+def _content(seed: int) -> Run:
+    """Heads that read tokens and positions, as the paper's, smaller: spans of two lags, Adam, drawn tokens as labels."""
+    rng = draws(seed, "content")
+    groups = int(rng.integers(2, 4))
+    options = {
+        "model": "content",
+        "vocab": int(rng.integers(8, 13)),
+        "feature_seed": int(rng.integers(2**31)),
+        "importance_ratio": float(rng.uniform(1.5, 2.0)),
+        "reverse": bool(rng.random() < 0.5),
+        "scale": float(rng.uniform(3.0, 6.0)),
+        "spans": (2,) * groups,
+        "targets": 8,
+        "sequences": 6000,
+        "batch": 1500,
+        "heads": groups,
+        "steps": 800,
+        "rate_values": 0.03,
+        "rate_attention": 0.03,
+        "clip": 1.0,
+        "init_scale": log_uniform(rng, 1e-4, 1e-2),
+    }
+    return study(seed, **options)
+
+
 def sampled(seed: int, **changes: Any) -> Run:
     """The regression transformer on batches of contexts."""
     rng = draws(seed, "sampled")
@@ -343,6 +368,7 @@ INPUTS = {
         Inputs("students", "positional heads on single lags by gradient descent", student),
         Inputs("Adam", "positional heads on spans of lags by Adam, drawn tokens as labels", _adam_student),
         Inputs("any Adam", "the same with 5 to 10 tokens, spans of 1 or 2, and maybe fewer heads than groups", _any_adam),
+        Inputs("content heads", "heads that read tokens and positions, on spans of lags, drawn tokens as labels", _content),
         Inputs("sampled", "the regression transformer on batches of contexts", sampled),
         Inputs("few sequences", "Adam on 30 to 500 drawn sequences", few_sequences),
     )

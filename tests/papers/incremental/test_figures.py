@@ -229,3 +229,11 @@ def test_figures_of_the_flow(tmp_path):
     assert low <= found["panels"][0]["drops"][0] <= high
     assert found["solver_difference"]["loss"] < 1e-6
     store(FIGURES["10"], found, tmp_path)
+
+
+def test_a_quick_figure_is_marked_and_compared_with_nothing(panel, monkeypatch):
+    monkeypatch.setattr(figures, "panels", lambda trials, progress: [panel])
+    for name in ("1", "9", "13"):
+        numbers = FIGURES[name].quick(QUIET)
+        assert numbers["published"] == {}
+        assert "of 1010 steps" in numbers["quick"]

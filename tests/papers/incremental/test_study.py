@@ -107,7 +107,10 @@ def test_experiments_of_the_paper():
     assert (deep.what.model.layers, deep.dynamics.lr, deep.what.process.importances[0]) == (2, 0.001, pytest.approx(28.9))
     far = plan("published-reversed").what.process
     assert far.groups == (tuple(range(13, 15)), tuple(range(9, 13)), tuple(range(1, 9)))
-    assert far.importances == pytest.approx((84.1, 29.0, 10.0))
+    assert far.importances == pytest.approx((78.125, 31.25, 12.5))
+    assert plan("published-reversed").dynamics.lr == 0.002
+    matrices = plan("published-orthogonal").what.process.matrices
+    assert np.einsum("iyx,jyx->ij", matrices, matrices) == pytest.approx(np.diag(np.square(matrices).sum(axis=(1, 2))), abs=1e-6)
     assert plan("published-weighted").what.process.group_weights(0) == (0.3, 0.7)
     assert plan("published-overlapping").what.model.heads == 4
     sgd = plan("published-sgd")

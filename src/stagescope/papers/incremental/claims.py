@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.comparison import Comparison, Regime, agreement, not_applicable, regime_of, undecided
+from stagescope.claims.comparison import Comparison, Regime, agreement, narrowed, not_applicable, regime_of, undecided
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
 from stagescope.papers.incremental.claims_escape import claim, flows
-from stagescope.papers.incremental.companion_options import many_positions, small_logits
+from stagescope.papers.incremental.companion_options import many_positions, small_logits, without_end
 from stagescope.papers.incremental.evidence import Curve, Evidence, not_averaged
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
@@ -147,7 +147,13 @@ def _nearest(evidence: Evidence) -> Comparison:
     return Comparison(wanted, shown, "exact", holds, shown + _unseen(evidence))
 
 
-@claim("ISA:head-limit", parts)
+def _settling(evidence: Evidence) -> Regime:
+    """Heads that differ, of a student that can come to rest on its last plateau."""
+    base = parts(evidence)
+    return narrowed(base, evidence.settles()) if base.applies else base
+
+
+@claim("ISA:head-limit", _settling, elsewhere=without_end)
 def _reachable(evidence: Evidence) -> Comparison:
     """P3: H heads end on plateau min(H, k)."""
     last, limit = evidence.task.reachable, evidence.tolerance
@@ -196,12 +202,11 @@ def _splitting(evidence: Evidence) -> Regime:
         return base if not base.applies else parts(evidence)
     if not base.holds:
         return base
-    return (
-        base if heads <= groups else Regime(False, f"{heads} heads on {groups} groups: some heads share a group and stay alike")
-    )
+    shared = f"{heads} heads on {groups} groups: some heads share a group and stay alike"
+    return narrowed(base, (heads <= groups, shared), evidence.settles())
 
 
-@claim("ISA:cooperation", _splitting)
+@claim("ISA:cooperation", _splitting, elsewhere=without_end)
 def _cooperation(evidence: Evidence) -> Comparison:
     """P2: heads part after t_1 and before plateau 2; on the last plateau each of the first min(H, k) groups has its own head."""
     last, unit = evidence.task.reachable, "groups"
@@ -272,7 +277,8 @@ def _many_positions(evidence: Evidence) -> Regime:
     """The closed form is a limit of many positions; what it leaves out is its error."""
     base, forms = flows(evidence), evidence.task.forms
     if forms is None:
-        return Regime(False, not_averaged(evidence.run))
+        why = "t_1 has a closed form for the regression flow, not for batches of contexts or a softmax over tokens"
+        return Regime(False, why, applies=False, elsewhere=True)
     if not base.holds:
         return base
     left = forms.first_error / forms.first_time
@@ -295,7 +301,7 @@ def _first(evidence: Evidence) -> Comparison:
 
 def _clocked(evidence: Evidence) -> Regime:
     if evidence.clock is None:
-        return Regime(False, not_averaged(evidence.run))
+        return Regime(False, not_averaged(evidence.run), applies=False, elsewhere=True)
     return evidence.clock.regime
 
 

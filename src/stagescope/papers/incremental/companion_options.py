@@ -7,7 +7,7 @@ import numpy as np
 
 from stagescope.papers.incremental.evidence import Evidence
 from stagescope.papers.incremental.regression import RegressionForms
-from stagescope.papers.incremental.study import FLOWS, IncrementalOptions
+from stagescope.papers.incremental.study import FLOWS, STUDENTS, IncrementalOptions
 
 
 def _changed(evidence: Evidence, kept: tuple[str, ...], **changes: Any) -> Mapping[str, Any] | None:
@@ -50,6 +50,19 @@ def long_plateau(evidence: Evidence) -> Mapping[str, Any] | None:
             sizes = {"gains": gains, "positions": len(gains), "until": float(f"{until:.3g}")}
             return evidence.changed({**sizes, "init_scale": 1e-5, "noise": "logits"})
     return None
+
+
+def without_end(evidence: Evidence) -> Mapping[str, Any] | None:
+    """The same student with new sequences at every step, for twice as many steps: nothing is overfitted, and it comes to rest.
+
+    None where that would not help: nothing was sampled once and for all, or another assumption fails.
+    """
+    config = evidence.config
+    if config is None or config["model"] not in STUDENTS or config["fresh"] or config["labels"] == "soft":
+        return None
+    if not all(holds for holds, _ in evidence.assumptions(noisy=False)):
+        return None
+    return evidence.changed({"fresh": True, "steps": 2 * int(config["steps"])})
 
 
 def small_logits(evidence: Evidence) -> Mapping[str, Any] | None:

@@ -30,10 +30,10 @@ class Task:
     """What decides whether a claim applies to a run.
 
     `gains` are the importances beta_i, or the g_i of a flow. `span` is the largest number of lags in a group. `parameters` is
-    the number of parameters of the best class, `targets` the number of sampled tokens they are estimated from (None: the true
-    law, or new data at every step). `forms` are the closed forms of a regression flow. `predicts` is False where there are no
-    tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels are exact. `uniform` is
-    the best loss of uniform attention above the last level, where it can be below level 1.
+    the number of parameters of the best class, `own` that of the student, `targets` the number of sampled tokens they are
+    estimated from (None: the true law, or new data at every step). `forms` are the closed forms of a regression flow. `predicts`
+    is False where there are no tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels
+    are exact. `uniform` is the best loss of uniform attention above the last level, where it can be below level 1.
     """
 
     gains: tuple[float, ...]
@@ -41,6 +41,7 @@ class Task:
     span: int = 1
     disjoint: bool = True
     parameters: int = 0
+    own: int = 0
     targets: int | None = None
     fitted: bool = True
     predicts: bool = False
@@ -57,6 +58,11 @@ class Task:
     def noise(self) -> float:
         """Held-out loss due to estimation from sampled tokens, in nats: parameters/(2 targets), for many targets."""
         return 0.0 if self.targets is None else self.parameters / (2 * self.targets)
+
+    @property
+    def own_noise(self) -> float:
+        """The same for all parameters of the student: how far above its best class it ends."""
+        return 0.0 if self.targets is None else self.own / (2 * self.targets)
 
 
 @dataclass(frozen=True)
@@ -270,6 +276,12 @@ class Evidence(BaseEvidence):
             (before >= LIMITS.before, f"{before} frames before t_1; at least {LIMITS.before} are needed"),
         )
 
+    def settles(self) -> Condition:
+        """A student that can end on its last plateau: one with many parameters stays above it on sampled tokens."""
+        noise, step = self.task.own_noise, float(self.steps[self.task.reachable - 1])
+        why = f"{self.task.own} parameters on {self.task.targets} sampled tokens end about {noise:.2g} nats above the last level"
+        return noise <= self.tolerance * step, f"{why}, more than {self.tolerance:.0%} of its step"
+
     def alike(self, least: float) -> Condition:
         """An agreement of heads at the start of at least `least`."""
         first = float(self.heads.alike[0])
@@ -311,7 +323,7 @@ def not_averaged(run: Run) -> str:
             "groups of several lags" if any(len(group) > 1 for group in process.groups) else "",
             "" if process.disjoint else "groups of lags overlap",
         ]
-    return f"the regression flow is not the average of this run: {', '.join(filter(None, reasons)) or 'it is a flow itself'}"
+    return f"the regression flow is not the average of this run: {', '.join(filter(None, reasons)) or 'it is one itself'}"
 
 
 def clock(run: Run) -> Clock | None:

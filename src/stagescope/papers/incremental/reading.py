@@ -1,5 +1,6 @@
 """Read a run of incremental learning: students of a lagged chain, and the regression models."""
 
+import math
 from abc import abstractmethod
 from functools import cached_property
 from typing import Any
@@ -157,6 +158,7 @@ class StudentReading(IncrementalReading):
             model.heads,
             span=max(map(len, process.groups)),
             parameters=len(process.groups) * process.vocab**2,
+            own=sum(math.prod(shape) for shape in model.shapes.values()),
             disjoint=process.disjoint,
             targets=None if known else law.sequences * model.targets,
             fitted=levels.converged,

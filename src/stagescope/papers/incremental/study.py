@@ -144,9 +144,18 @@ PRESETS: dict[str, dict[str, Any]] = {
     "published": _SMALL,  # figure 1, and figure 4 left with other --init-scale
     "published-transformer": _FULL,  # figures 2 and 3
     "published-xavier": _XAVIER,  # figure 4 with other --importance-ratio; figure 5 with fewer --sequences
+    # of the authors' reply to reviewers: features made orthogonal, alignment of values with them
+    "published-orthogonal": {**_SMALL, "feature_kind": "gram-schmidt", "steps": 1950},
     "published-online": {**_SMALL, "fresh": True, "steps": 2000},  # figures 6 and 7
-    # figures 8 and 9; the ratio follows from the published levels: 1.683, .774 and .199 at 2.9 on the authors' features
-    "published-reversed": {**_FULL, "spans": (2, 4, 8), "reverse": True, "importance_ratio": 2.9},
+    # figures 8 and 9; scale, ratio and rate are read off the published curves: the teacher's entropy .200, and steps 10 to 60
+    "published-reversed": {
+        **_FULL,
+        "spans": (2, 4, 8),
+        "reverse": True,
+        "scale": 12.5,
+        "importance_ratio": 2.5,
+        "rate_values": 0.002,
+    },
     # figure 11: content heads of two layers, three times as many sequences
     "published-two-layers": {
         **_XAVIER,

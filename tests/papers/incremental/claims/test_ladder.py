@@ -72,6 +72,25 @@ def test_claims_can_fail():
     assert judged(run, below)["head-limit"].verdict == "violated", "one head below level 1"
 
 
+@pytest.mark.parametrize(("own", "verdict"), [(280, "confirmed"), (320, "inconclusive")])
+def test_a_student_of_many_parameters_does_not_settle(own, verdict):
+    """On 10,000 sampled tokens p parameters cost p/20,000 nats; the last step of .5 nats allows 3 % of itself, .015 nats."""
+    run, evidence = synthetic()
+    task = replace(evidence.task, own=own, targets=10_000)
+    run = replace(run, study="incremental", config={"model": "content", "labels": "hard", "fresh": False, "steps": 40})
+    row = judged(run, replace(evidence, run=run, task=task))
+    for name in ("head-limit", "cooperation"):
+        assert row[name].verdict == verdict, row[name].reason
+        if verdict == "inconclusive":
+            assert row[name].elsewhere.options == {"fresh": True, "steps": 80}
+
+
+def test_what_the_flow_says_does_not_apply_to_other_runs():
+    run, evidence = synthetic()
+    row = judged(run, evidence)
+    assert row["first"].verdict == row["clock"].verdict == "not applicable"
+
+
 @pytest.mark.parametrize(
     ("owners", "verdict"),
     [
