@@ -48,7 +48,7 @@ def _changes(curves: ClassAttention) -> np.ndarray:
     return curves.z[-1] - curves.z[0]
 
 
-def _sign(evidence: Evidence, wanted: float) -> Comparison:
+def _sign(evidence: Evidence, sign: float) -> Comparison:
     """Whether the scores of distinct tokens (1), or of common ones (-1), move this way only.
 
     At every frame without batches, by the end with batches.
@@ -60,7 +60,7 @@ def _sign(evidence: Evidence, wanted: float) -> Comparison:
     if evidence.still:
         return not_moved(0.0, LIMITS.rounding)
     curves, unit = evidence.curves, "of the largest change of a score"
-    which = curves.supports.common == (wanted < 0)
+    which = curves.supports.common == (sign < 0)
     if evidence.sampled:
         mean, spread = evidence.spread(_changes)
         largest = float(np.max(np.abs(mean)))
@@ -72,19 +72,19 @@ def _sign(evidence: Evidence, wanted: float) -> Comparison:
     else:
         moves = (curves.dz if evidence.is_flow else curves.z - curves.z[:1])[1:]
         largest = np.max((curves.fastest if evidence.is_flow else curves.farthest)[1:])
-        change = wanted * np.min(wanted * moves, axis=0) / largest  # the most wrong of all frames
+        change = sign * np.min(sign * moves, axis=0) / largest  # the most wrong of all frames
         error, tolerance = np.zeros_like(change), LIMITS.rounding
-    wrong, error = -wanted * change[which], error[which]
+    wrong, error = -sign * change[which], error[which]
     holds = True if np.all(wrong + error <= tolerance) else False if np.any(wrong - error > tolerance) else None
     worst = int(np.argmax(wrong - error if holds is False else wrong + error))  # the token shown is the one that decides
     reversal = max(0.0, float(wrong[worst]))
-    kind = "common" if wanted < 0 else "distinct"
+    kind = "common" if sign < 0 else "distinct"
     reason = f"of {len(wrong)} scores of {kind} tokens the worst moves the wrong way by {reversal:.2g} {unit}"
     return Comparison(0.0, reversal, tolerance, holds, reason, measured_error=float(error[worst]), unit=unit)
 
 
-_scan("SnS:theorem-2-distinct", distinct_regime)(partial(_sign, wanted=1.0))
-_scan("SnS:theorem-2-common", common_regime)(partial(_sign, wanted=-1.0))
+_scan("SnS:theorem-2-distinct", distinct_regime)(partial(_sign, sign=1.0))
+_scan("SnS:theorem-2-common", common_regime)(partial(_sign, sign=-1.0))
 
 
 def _in_order(evidence: Evidence, rank: np.ndarray, comparable: Any, name: str) -> Comparison:
@@ -127,14 +127,14 @@ def _order(evidence: Evidence) -> Comparison:
     return _in_order(evidence, evidence.curves.supports.chance, lambda low, high: True, "P(l|n)")
 
 
-def _started(evidence: Evidence, *more: tuple[bool, str], holds: str) -> Regime:
+def _started(evidence: Evidence, *conditions: tuple[bool, str], holds: str) -> Regime:
     """Of claims about scores that do not start at zero."""
-    conditions = (
+    regime = regime_of(
         (bool(np.any(evidence.curves.z[0])), "all scores start at zero"),
         (not evidence.is_adam, "the run is Adam's"),
-        *more,
+        *conditions,
+        holds=f"scores start unequal; {holds}",
     )
-    regime = regime_of(*conditions, holds=f"scores start unequal; {holds}")
     return regime if regime.holds else not_applicable(regime.sentence)
 
 

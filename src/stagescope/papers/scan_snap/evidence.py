@@ -251,11 +251,11 @@ def _setting(evidence: Evidence) -> tuple[Condition, ...]:
     )
 
 
-def theory(evidence: Evidence, *more: Condition, holds: str) -> Regime:
+def theory(evidence: Evidence, *conditions: Condition, holds: str) -> Regime:
     """In regime where the theorem speaks of the experiment; else not applicable, and says which assumption fails."""
     if evidence.is_adam:
         return ADAM
-    regime = regime_of(*_setting(evidence), *more, holds=f"flow from zero, long contexts, a target per class; {holds}")
+    regime = regime_of(*_setting(evidence), *conditions, holds=f"flow from zero, long contexts, a target per class; {holds}")
     return regime if regime.holds else silent(regime.sentence)
 
 
@@ -286,7 +286,7 @@ def fast_decoder(evidence: Evidence) -> Condition:
     return evidence.ratio >= LIMITS.fast_decoder, reason
 
 
-def signs(evidence: Evidence, *more: Condition, holds: str) -> Regime:
+def signs(evidence: Evidence, *conditions: Condition, holds: str) -> Regime:
     """What theorem 2 assumes of the experiment. Its signs are put to the test in steps and on batches, too."""
     if evidence.is_adam:
         return ADAM
@@ -294,7 +294,7 @@ def signs(evidence: Evidence, *more: Condition, holds: str) -> Regime:
         (evidence.zero_start, "the start is not zero"),
         (evidence.own_target, "classes share a target"),
         (evidence.rates["Z"] > 0, "attention is frozen"),
-        *more,
+        *conditions,
         holds=holds,
     )
     return regime if regime.holds else silent(regime.sentence)
@@ -331,17 +331,17 @@ def chi_regime(evidence: Evidence) -> Regime:
     return theory(evidence, queries, fast_decoder(evidence), holds="a query per class, a fast decoder")
 
 
-def modified_regime(evidence: Evidence, *more: Condition, holds: str = "modified decoder") -> Regime:
+def modified_regime(evidence: Evidence, *conditions: Condition, holds: str = "modified decoder") -> Regime:
     """The assumptions of lemma 3 and theorem 1. The gradient's decoder meets them where assumption 2 does."""
     usable, reason = evidence.assumption_2
     gradient = (evidence.modified or usable, f"the decoder is the gradient's, and {reason}")
-    regime = theory(evidence, gradient, *more, holds=holds)
+    regime = theory(evidence, gradient, *conditions, holds=holds)
     if regime.holds and not evidence.modified:
         return Regime(False, "under the gradient lemma 3 leaves out the change of overlaps, which drives attention")
     return regime
 
 
-def single_common_regime(evidence: Evidence, *more: Condition) -> Regime:
+def single_common_regime(evidence: Evidence, *conditions: Condition) -> Regime:
     """The assumptions of theorem 4: theorem 1's, and one common token in symmetric classes."""
     queries = f"{evidence.queries} queries for {evidence.classes} classes; one query for each or one for all is needed"
     return modified_regime(
@@ -350,6 +350,6 @@ def single_common_regime(evidence: Evidence, *more: Condition) -> Regime:
         (evidence.symmetric, "classes are not symmetric"),
         (evidence.own_query or evidence.queries == 1, queries),
         fast_decoder(evidence),
-        *more,
+        *conditions,
         holds="modified decoder, one common token, symmetric classes, a fast decoder",
     )

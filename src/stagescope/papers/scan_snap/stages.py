@@ -101,13 +101,13 @@ def _snap(curves: Averages, after: float) -> Event:
     return crossing(time, curves.behind, level, rising=True, error=LIMITS.solver, after=max(begin, after), how=label)
 
 
-def _spread(event: Event, others: Sequence[Event], time: np.ndarray) -> Event:
+def _spread(event: Event, replicas: Sequence[Event], time: np.ndarray) -> Event:
     """The event with the 95 % interval that its spread over replicas gives; one not reached there counts as at the end."""
     if event.time is None:
         return event
     times = [
         replica.time if replica.time is not None else float(time[0] if replica.state == "at the start" else time[-1])
-        for replica in others
+        for replica in replicas
     ]
     half = float(stdtrit(len(times) - 1, 0.975) * np.std(times, ddof=1))
     low, high = max(float(time[0]), event.time - half), min(float(time[-1]), event.time + half)
@@ -173,7 +173,7 @@ def stage_of(
     name: str,
     start: float,
     stop: float | None,
-    more: str = "",
+    note: str = "",
     **facts: Any,
 ) -> Stage:
     """A stage with what the curves are where it begins and where it ends; `at_end` are facts of the one without an end."""
@@ -183,7 +183,7 @@ def stage_of(
         sentences.append(f"{label} {before:.3f} -> {after:.3f}")
         key = label.replace(" ", "_")
         ends |= {f"{key}_start": before, f"{key}_stop": after}
-    return Stage(name, start, stop, ", ".join(sentences) + more, facts={**ends, **facts, **(at_end if stop is None else {})})
+    return Stage(name, start, stop, ", ".join(sentences) + note, facts={**ends, **facts, **(at_end if stop is None else {})})
 
 
 def lasting(stages: Sequence[Stage]) -> tuple[Stage, ...]:

@@ -25,15 +25,15 @@ from stagescope.runs.run import Run
 claim = ClaimTable(WORDS.claims)
 
 
-def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
-    """Spearman's correlation; with `given`, the partial correlation at equal ranks of it [SnS:text-frequency]."""
+def rank_correlation(x: np.ndarray, y: np.ndarray, control: np.ndarray | None = None) -> float:
+    """Spearman's correlation; with `control`, the partial correlation at equal ranks of it [SnS:text-frequency]."""
     from scipy.stats import rankdata
 
-    rows = [rankdata(values) for values in (x, y, *(() if given is None else (given,)))]
+    rows = [rankdata(values) for values in (x, y, *(() if control is None else (control,)))]
     if any(np.ptp(row) == 0 for row in rows):
         return float("nan")
     table = np.corrcoef(rows)
-    if given is None:
+    if control is None:
         return float(table[0, 1])
     return float((table[0, 1] - table[0, 2] * table[1, 2]) / np.sqrt((1 - table[0, 2] ** 2) * (1 - table[1, 2] ** 2)))
 
