@@ -103,10 +103,8 @@ def gamma(evidence: Evidence) -> Comparison:
     ratios = evidence.strengths[first] / steps[first]
     exact = forms.gamma(evidence.curves.time[first], outputs, classes, evidence.rates["Y"]) / steps[first]
     error = float(np.hypot(np.max(np.abs(exact - 1)), 2 * _drift(evidence, first)))
-    worst, reason = (
-        float(ratios[np.argmax(np.abs(ratios - 1))]),
-        f"to t0'/3 gamma is {ratios.min():.3f} to {ratios.max():.3f} times eta_Y t/K",
-    )
+    worst = float(ratios[np.argmax(np.abs(ratios - 1))])
+    reason = f"to t0'/3 gamma is {ratios.min():.3f} to {ratios.max():.3f} times eta_Y t/K"
     late, holds = _stage(evidence, evidence.t0, np.inf), True
     if late.any():
         second = evidence.strengths[late] * steps[late] / np.log(outputs * steps[late])

@@ -98,11 +98,7 @@ class PairwisePopulation(LimitPairing, ByKernel):
     """
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jnp
-
-        _, logits = forward(params, data)
-        target_logits = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
-        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - target_logits))
+        return _population_loss(forward(params, data)[1], data)
 
 
 class PairwisePinv(LimitPairing, Field):
@@ -185,9 +181,7 @@ class PairwiseResidual(Pairing, ByKernel):
 
         f = features(params["Z"][data["query"]], data["table"], jnp)
         f = (f + jax.nn.one_hot(data["own"], f.shape[1])) / jnp.sqrt(2.0)
-        logits = f @ params["Y"]
-        target_logits = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
-        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - target_logits))
+        return _population_loss(f @ params["Y"], data)
 
 
 class PairwiseHeads(Pairing, ByKernel):
@@ -234,8 +228,7 @@ class PairwiseHeads(Pairing, ByKernel):
 
         y, z = (params[name].reshape(self.heads, *self.model.shapes[name]) for name in ("Y", "Z"))
         logits = jnp.einsum("hnk,hkj->nj", features(z[:, data["query"]], data["table"], jnp), y)
-        target_logits = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
-        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - target_logits))
+        return _population_loss(logits, data)
 
     def attention(self, z: np.ndarray) -> np.ndarray:
         """c_{l|n} of every head (heads, classes, keys) at the scores Z."""
@@ -249,6 +242,14 @@ def forward(params: Any, data: Any) -> Any:
 
     f = features(params["Z"][data["query"]], data["table"], jnp)
     return f, f @ params["Y"]
+
+
+def _population_loss(logits: Any, data: Any) -> Any:
+    """sum_n p_n (log sum_j exp(logit_j) - logit of the target), as a JAX expression."""
+    from stagescope.autodiff import jnp
+
+    target_logits = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
+    return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - target_logits))
 
 
 def cross_entropy(y: Any, scores: Any, counts: Any, keys: Any, target: Any, multiplicity: Any = None) -> Any:

@@ -14,11 +14,7 @@ from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import companion_run
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import TextEvidence
-from stagescope.papers.scan_snap.text.observables import (
-    TextAttention,
-    recorded_finely,
-    text_attention,
-)
+from stagescope.papers.scan_snap.text.observables import TextAttention, recorded_finely, text_attention
 from stagescope.papers.scan_snap.text.stages import detect
 
 
