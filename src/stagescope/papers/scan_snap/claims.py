@@ -48,7 +48,7 @@ def _changes(curves: ClassAttention) -> np.ndarray:
     return curves.z[-1] - curves.z[0]
 
 
-def _sign(evidence: Evidence, wanted: float) -> Comparison:
+def _sign(evidence: Evidence, sign: float) -> Comparison:
     """Whether the scores of distinct tokens (1), or of common ones (-1), move this way only.
 
     At every frame without batches, by the end with batches.
@@ -60,48 +60,48 @@ def _sign(evidence: Evidence, wanted: float) -> Comparison:
     if evidence.still:
         return not_moved(0.0, LIMITS.rounding)
     curves, unit = evidence.curves, "of the largest change of a score"
-    which = curves.supports.common == (wanted < 0)
+    which = curves.supports.common == (sign < 0)
     if evidence.sampled:
         mean, spread = evidence.spread(_changes)
         largest = float(np.max(np.abs(mean)))
-        on, length = curves.supports, evidence.run.spec["field"]["length"]
-        top = on.tops(np.where(on.common, 0.0, on.chance))
+        supports, length = curves.supports, evidence.run.spec["field"]["length"]
+        top = supports.tops(np.where(supports.common, 0.0, supports.chance))
         kappa = evidence.leverage(-1, curves.winners)
-        error = np.hypot(spread, largest * on.chance / (top**2 * length * kappa)[on.of])
+        error = np.hypot(spread, largest * supports.chance / (top**2 * length * kappa)[supports.of])
         change, error, tolerance = mean / largest, error / largest, LIMITS.small
     else:
         moves = (curves.dz if evidence.is_flow else curves.z - curves.z[:1])[1:]
         largest = np.max((curves.fastest if evidence.is_flow else curves.farthest)[1:])
-        change = wanted * np.min(wanted * moves, axis=0) / largest  # the most wrong of all frames
+        change = sign * np.min(sign * moves, axis=0) / largest  # the most wrong of all frames
         error, tolerance = np.zeros_like(change), LIMITS.rounding
-    wrong, error = -wanted * change[which], error[which]
+    wrong, error = -sign * change[which], error[which]
     holds = True if np.all(wrong + error <= tolerance) else False if np.any(wrong - error > tolerance) else None
     worst = int(np.argmax(wrong - error if holds is False else wrong + error))  # the token shown is the one that decides
-    moved = max(0.0, float(wrong[worst]))
-    kind = "common" if wanted < 0 else "distinct"
-    reason = f"of {len(wrong)} scores of {kind} tokens the worst moves the wrong way by {moved:.2g} {unit}"
-    return Comparison(0.0, moved, tolerance, holds, reason, measured_error=float(error[worst]), unit=unit)
+    reversal = max(0.0, float(wrong[worst]))
+    kind = "common" if sign < 0 else "distinct"
+    reason = f"of {len(wrong)} scores of {kind} tokens the worst moves the wrong way by {reversal:.2g} {unit}"
+    return Comparison(0.0, reversal, tolerance, holds, reason, measured_error=float(error[worst]), unit=unit)
 
 
-_scan("SnS:theorem-2-distinct", distinct_regime)(partial(_sign, wanted=1.0))
-_scan("SnS:theorem-2-common", common_regime)(partial(_sign, wanted=-1.0))
+_scan("SnS:theorem-2-distinct", distinct_regime)(partial(_sign, sign=1.0))
+_scan("SnS:theorem-2-common", common_regime)(partial(_sign, sign=-1.0))
 
 
-def _in_order(evidence: Evidence, rank: np.ndarray, comparable: Any, what: str) -> Comparison:
+def _in_order(evidence: Evidence, rank: np.ndarray, comparable: Any, name: str) -> Comparison:
     """Of two distinct tokens of a class, that of lower rank must not grow more; judged against shuffled tokens.
 
     `comparable(a, b)` says which pairs of entries count.
     """
     if evidence.still:
         return not_moved("above chance", "above")
-    on, change = evidence.curves.supports, evidence.spread(_changes)[0]
-    owned = [low + np.flatnonzero(~on.common[low:high]) for low, high in pairwise(on.start)]
-    pairs = [np.array(np.meshgrid(own, own, indexing="ij")).reshape(2, -1) for own in owned]
+    supports, change = evidence.curves.supports, evidence.spread(_changes)[0]
+    distinct = [low + np.flatnonzero(~supports.common[low:high]) for low, high in pairwise(supports.start)]
+    pairs = [np.array(np.meshgrid(entries, entries, indexing="ij")).reshape(2, -1) for entries in distinct]
     low, high = np.concatenate(pairs, axis=1)
     differ = (rank[high] - rank[low] > 1e-12) & comparable(low, high)
     low, high = low[differ], high[differ]
     if not len(low):
-        return undecided(f"no two distinct tokens of a class differ in {what}", "above chance", "above")
+        return undecided(f"no two distinct tokens of a class differ in {name}", "above chance", "above")
     tie = 1e-9 * float(np.max(np.abs(change)))
 
     def in_order(growth: np.ndarray) -> float:
@@ -111,13 +111,13 @@ def _in_order(evidence: Evidence, rank: np.ndarray, comparable: Any, what: str) 
     def shuffled() -> np.ndarray:
         """Growth with the distinct tokens of each class shuffled."""
         growth = change.copy()
-        for own in owned:
-            growth[own] = random.permutation(change[own])
+        for entries in distinct:
+            growth[entries] = random.permutation(change[entries])
         return growth
 
     measured, random = in_order(change), key(evidence.run.seed or 0, "claims", "order")
     chance = [in_order(shuffled()) for _ in range(LIMITS.permutations)]
-    reason = f"{measured:.1%} of {len(low)} pairs of distinct tokens keep the order of {what}"
+    reason = f"{measured:.1%} of {len(low)} pairs of distinct tokens keep the order of {name}"
     least = -np.inf if evidence.sampled else LIMITS.order  # batches and short contexts may swap any number of close pairs
     return beyond_chance(measured, np.array(chance), reason, least=least, unit="share of pairs")
 
@@ -127,14 +127,14 @@ def _order(evidence: Evidence) -> Comparison:
     return _in_order(evidence, evidence.curves.supports.chance, lambda low, high: True, "P(l|n)")
 
 
-def _started(evidence: Evidence, *more: tuple[bool, str], holds: str) -> Regime:
+def _started(evidence: Evidence, *conditions: tuple[bool, str], holds: str) -> Regime:
     """Of claims about scores that do not start at zero."""
-    conditions = (
+    regime = regime_of(
         (bool(np.any(evidence.curves.z[0])), "all scores start at zero"),
         (not evidence.is_adam, "the run is Adam's"),
-        *more,
+        *conditions,
+        holds=f"scores start unequal; {holds}",
     )
-    regime = regime_of(*conditions, holds=f"scores start unequal; {holds}")
     return regime if regime.holds else not_applicable(regime.sentence)
 
 
@@ -167,11 +167,11 @@ def _bias(evidence: Evidence) -> Comparison:
         companion = evidence.companion("without_start", evidence.end)
     except SolveFailed as failure:
         return undecided(f"the companion flow {failure}", 0.0, LIMITS.entropy)
-    on, first = evidence.curves.supports, evidence.curves.c[0]
-    there = on.attend(first, companion["Z"][on.row, on.key])
-    apart = float(np.max(np.abs(there - evidence.curves.c[-1])))
-    reason = f"attention at the end differs by {apart:.2g} from that of a flow with c(0) for P(l|n) and scores from zero"
-    return agreement(0.0, apart, LIMITS.entropy, reason, unit="of all attention")
+    supports, first = evidence.curves.supports, evidence.curves.c[0]
+    predicted = supports.attend(first, companion["Z"][supports.row, supports.key])
+    distance = float(np.max(np.abs(predicted - evidence.curves.c[-1])))
+    reason = f"attention at the end differs by {distance:.2g} from that of a flow with c(0) for P(l|n) and scores from zero"
+    return agreement(0.0, distance, LIMITS.entropy, reason, unit="of all attention")
 
 
 # What is left after the scan: attention almost frozen, on a fixed combination of several tokens.
@@ -187,7 +187,7 @@ def promised(evidence: Evidence) -> tuple[float, float]:
     used to leading order in 1/x, and the gradient's decoder adds to q.
     """
     curves, end = evidence.curves, evidence.end
-    gaps = [evidence.at(evidence.logit_gaps, when) for when in (end / LIMITS.longer, end)]
+    gaps = [evidence.at(evidence.logit_gaps, time) for time in (end / LIMITS.longer, end)]
     z = float(np.mean((curves.z[-1] - curves.z[0])[curves.supports.common]))
     if not min(gaps) > 0 or not z < 0:
         return 0.0, 0.0
@@ -200,7 +200,7 @@ def promised(evidence: Evidence) -> tuple[float, float]:
         # sum_n f_ln A_n with A_n = int (e_n - alpha_n) dt. Then the pull on a distinct token, g_l - f_l f.g, is f_l f_c^2 times
         # sum over m != n of -A_m . (e_n - alpha_n): the probability that class n gives to the targets of other classes. It is w
         # times all that it gives wrongly, and w grows while other outputs are unlearned.
-        before, now = (float(curves.readout.on_targets[evidence.frame(when)]) for when in (end / LIMITS.longer, end))
+        before, now = (float(curves.readout.on_targets[evidence.frame(time)]) for time in (end / LIMITS.longer, end))
         steeper += max(float(np.log(now / before)) / np.log(LIMITS.longer), 0.0) if before > 0 else 0.0
     return 10.0**-q, 10.0**-q - 10.0**-steeper
 
@@ -211,8 +211,8 @@ def _snap_regime(evidence: Evidence) -> Regime:
     if evidence.commons == 0:
         return not_applicable("there are no common tokens")
     (share, error), level = promised(evidence), LIMITS.snap_behind
-    said = f"by theorems 1 and 4, attention has gone {share:.0%} (error {error:.0%}) of its way to ten times this time"
-    return regime_of((share - error >= level, f"{said}; {level:.0%} are not certain"), holds=said)
+    sentence = f"by theorems 1 and 4, attention has gone {share:.0%} (error {error:.0%}) of its way to ten times this time"
+    return regime_of((share - error >= level, f"{sentence}; {level:.0%} are not certain"), holds=sentence)
 
 
 @_frozen("SnS:snap", _snap_regime)
@@ -239,21 +239,21 @@ def _settled_regime(evidence: Evidence) -> Regime:
     if not evidence.rates["Z"] > 0:
         return silent("attention is frozen")
     early = evidence.end / 10
-    moved = evidence.at(evidence.curves.moved, early)
+    moved_share = evidence.at(evidence.curves.moved, early)
     slow = evidence.events["slow"].time
     return regime_of(
         (slow is not None and slow <= early, "the run does not last a decade of time after attention has slowed down"),
-        (moved >= LIMITS.small, f"only {moved:.2g} of all attention had moved a decade before the end"),
-        holds=f"{moved:.2g} of all attention had moved a decade of time before the end",
+        (moved_share >= LIMITS.small, f"only {moved_share:.2g} of all attention had moved a decade before the end"),
+        holds=f"{moved_share:.2g} of all attention had moved a decade of time before the end",
     )
 
 
 def _last_decade(curves: ClassAttention) -> float:
     """Share of the attention on distinct tokens that changed places in the last decade of time, mean over classes."""
-    on, early = curves.supports, int(np.argmin(np.abs(curves.time - curves.time[-1] / 10)))
-    own = curves.c[[early, -1]] * ~on.common
-    before, after = own / on.sums(own)[:, on.of]
-    return float(on.sums(np.abs(after - before)) @ curves.prior) / 2
+    supports, early = curves.supports, int(np.argmin(np.abs(curves.time - curves.time[-1] / 10)))
+    attention = curves.c[[early, -1]] * ~supports.common
+    before, after = attention / supports.sums(attention)[:, supports.of]
+    return float(supports.sums(np.abs(after - before)) @ curves.prior) / 2
 
 
 @_frozen("SnS:fixed", _settled_regime)
@@ -289,9 +289,9 @@ def _several(evidence: Evidence) -> Comparison:
     entropy = evidence.curves.mean(evidence.curves.entropy)
     last = abs(evidence.at(entropy, evidence.end / 10) - entropy[-1]) / entropy[0]
     error = float(np.hypot(noise, last))
-    left = float(np.exp(entropy[-1]))
+    used = float(np.exp(entropy[-1]))
     holds = True if measured + error < level else False if measured - error > level else None
-    reason = f"attention ends on {left:.2f} distinct tokens of a class, of {np.exp(entropy[0]):.2f} at the start (exp of entropy)"
+    reason = f"attention ends on {used:.2f} distinct tokens of a class, of {np.exp(entropy[0]):.2f} at the start (exp of entropy)"
     return Comparison(f"< {level:g}", measured, "bound", holds, reason, None, error, "of the entropy at the start")
 
 
@@ -321,11 +321,11 @@ def _sparsity(evidence: Evidence) -> Comparison:
         companion = evidence.companion("at_rates", {**evidence.rates, "Y": 3 * evidence.rates["Y"]}, evidence.end)
     except SolveFailed as failure:
         return undecided(f"the companion flow {failure}", "rise > 0", tolerance)
-    curves, on = evidence.curves, evidence.curves.supports
-    there = float(curves.mean(on.entropy(on.attention(companion["Z"][on.row, on.key]))))
-    here, ratio = evidence.final_entropy, f"eta_Y/eta_Z = {evidence.ratio:.3g}"
-    reason = f"entropy on distinct tokens is {here:.5f} nats at {ratio} and {there:.5f} at three times this ratio"
-    rise = there - here
+    curves, supports = evidence.curves, evidence.curves.supports
+    companion_entropy = float(curves.mean(supports.entropy(supports.attention(companion["Z"][supports.row, supports.key]))))
+    entropy, ratio = evidence.final_entropy, f"eta_Y/eta_Z = {evidence.ratio:.3g}"
+    reason = f"entropy on distinct tokens is {entropy:.5f} nats at {ratio} and {companion_entropy:.5f} at three times this ratio"
+    rise = companion_entropy - entropy
     error = 2**0.5 * LIMITS.solver * float(curves.mean(curves.entropy)[0])  # two flows
     holds = rise > 0 if abs(rise) - error > tolerance else None
     return Comparison("rise > 0", rise, tolerance, holds, reason, None, error, "nats")
@@ -352,12 +352,12 @@ def _residual(evidence: Evidence) -> Comparison:
         companion = evidence.companion("without_residual", evidence.end)
     except SolveFailed as failure:
         return undecided(f"the companion flow {failure}", 0.0, tolerance)
-    on, change = evidence.curves.supports, _changes(evidence.curves)
-    across, largest = on.common & ~on.local, float(np.max(np.abs(change)))
-    gain = (change - companion["Z"][on.row, on.key])[across]
-    rise, lower = float(np.max(change[on.local])) / largest, float(np.max(-gain, initial=-1.0)) / largest
+    supports, change = evidence.curves.supports, _changes(evidence.curves)
+    local, largest = supports.local, float(np.max(np.abs(change)))
+    gain = (change - companion["Z"][supports.row, supports.key])[supports.common & ~local]
+    rise, lower = float(np.max(change[local])) / largest, float(np.max(-gain, initial=-1.0)) / largest
     worst = max(rise, lower)
-    reason = f"of {np.count_nonzero(on.local)} scores of tokens common to classes of their query the largest change is {rise:.2g}"
+    reason = f"of {np.count_nonzero(local)} scores of tokens common to classes of their query the largest change is {rise:.2g}"
     if gain.size:
         reason += f"; of {gain.size} common across queries only the least gain over no connection is {-lower:.2g}"
     holds = True if worst < -tolerance else False if worst > tolerance or (gain.size and lower >= -tolerance) else None

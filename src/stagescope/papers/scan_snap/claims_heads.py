@@ -63,10 +63,10 @@ def _regime(reading: HeadsReading) -> Regime:
     if not np.any(start["Z"]):
         return not_applicable("all heads start equal, and stay so")
     first, last = reading.attention(0), reading.attention(-1)
-    moved = float(np.mean(np.abs(last - first).sum(axis=-1))) / 2
+    moved_share = float(np.mean(np.abs(last - first).sum(axis=-1))) / 2
     return regime_of(
         *conditions,
-        (moved >= LIMITS.material, f"only {moved:.2g} of all attention has moved"),
+        (moved_share >= LIMITS.material, f"only {moved_share:.2g} of all attention has moved"),
         holds="flow, the decoder starts at zero, a query and a target per class, attention has moved",
     )
 

@@ -43,12 +43,12 @@ def chi_identity(evidence: Evidence) -> Comparison:
     The theorem takes the decoder to be learned at the features of now; in truth it was learned on the way here. So the pull
     on a token has a relative error of the size of the change of its f_l, and its growth one that is 1/kappa as large.
     """
-    curves, when = evidence.curves, min(evidence.t0_prime, evidence.end)
-    now, parts, seconds, on = evidence.frame(when), [], curves.winners.copy(), curves.supports
+    curves, time = evidence.curves, min(evidence.t0_prime, evidence.end)
+    now, parts, seconds, supports = evidence.frame(time), [], curves.winners.copy(), curves.supports
     for n in range(evidence.classes):
-        own = on.start[n] + np.flatnonzero(~on.common[on.start[n] : on.start[n + 1]])
-        first, second = [*own[np.argsort(-curves.c[-1, own], kind="stable")][:2], -1, -1][:2]
-        if second < 0 or np.isclose(on.chance[first], on.chance[second], rtol=1e-3):
+        entries = supports.start[n] + np.flatnonzero(~supports.common[supports.start[n] : supports.start[n + 1]])
+        first, second = [*entries[np.argsort(-curves.c[-1, entries], kind="stable")][:2], -1, -1][:2]
+        if second < 0 or np.isclose(supports.chance[first], supports.chance[second], rtol=1e-3):
             continue
         ratio = (curves.c[[0, now], first] / curves.c[[0, now], second]) ** 2 - 1
         chi = np.expm1(2 * (curves.z[now, first] - curves.z[0, first]))
@@ -59,8 +59,8 @@ def chi_identity(evidence: Evidence) -> Comparison:
     if not parts:
         return undecided("no class has two distinct tokens that differ in P(l|n)", 1.0, LIMITS.small)
     mean = float(np.mean(parts))
-    error = max(evidence.memory(when, curves.winners), evidence.memory(when, seconds))
-    reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {mean:.3f} times chi(t) - 1"
+    error = max(evidence.memory(time, curves.winners), evidence.memory(time, seconds))
+    reason = f"at t={time:.4g}, r(t)/r(0) - 1 is {mean:.3f} times chi(t) - 1"
     return agreement(1.0, mean, LIMITS.small, reason, predicted_error=error, unit="of chi - 1")
 
 
@@ -103,10 +103,8 @@ def gamma(evidence: Evidence) -> Comparison:
     ratios = evidence.strengths[first] / steps[first]
     exact = forms.gamma(evidence.curves.time[first], outputs, classes, evidence.rates["Y"]) / steps[first]
     error = float(np.hypot(np.max(np.abs(exact - 1)), 2 * _drift(evidence, first)))
-    worst, reason = (
-        float(ratios[np.argmax(np.abs(ratios - 1))]),
-        f"to t0'/3 gamma is {ratios.min():.3f} to {ratios.max():.3f} times eta_Y t/K",
-    )
+    worst = float(ratios[np.argmax(np.abs(ratios - 1))])
+    reason = f"to t0'/3 gamma is {ratios.min():.3f} to {ratios.max():.3f} times eta_Y t/K"
     late, holds = _stage(evidence, evidence.t0, np.inf), True
     if late.any():
         second = evidence.strengths[late] * steps[late] / np.log(outputs * steps[late])
@@ -123,8 +121,8 @@ def corollary_1(evidence: Evidence) -> Comparison:
     if begin < evidence.t0:
         return undecided(f"a third of the run is before t0 = {evidence.t0:.4g}", -1.0, tolerance)
     logs = [
-        np.log(np.interp(np.log(when), np.log(evidence.curves.time[1:]), evidence.curves.readout.wrong[1:]))
-        for when in (begin, evidence.end)
+        np.log(np.interp(np.log(time), np.log(evidence.curves.time[1:]), evidence.curves.readout.wrong[1:]))
+        for time in (begin, evidence.end)
     ]
     slope = float(logs[1] - logs[0]) / np.log(LIMITS.longer)
     x = float(forms.logit_gap(begin, evidence.outputs, evidence.classes, evidence.rates["Y"]))
@@ -160,28 +158,28 @@ def _lemma_7(evidence: Evidence) -> Comparison:
 def _eq_9(evidence: Evidence) -> tuple[float, int, np.ndarray, np.ndarray]:
     """t0' or the end, its frame, and the pulls g_n of theorem 1 there: with the decoder of now, and with that of the start."""
     now = evidence.frame(min(evidence.t0_prime, evidence.end))
-    when, f = float(evidence.curves.time[now]), evidence.features(now)
-    strength = float(forms.gamma(when, evidence.outputs, evidence.classes, evidence.rates["Y"]))
+    time, f = float(evidence.curves.time[now]), evidence.features(now)
+    strength = float(forms.gamma(time, evidence.outputs, evidence.classes, evidence.rates["Y"]))
     earlier = forms.decoder_pull(f, strength, evidence.outputs, evidence.features(0))
-    return when, now, forms.decoder_pull(f, strength, evidence.outputs), earlier
+    return time, now, forms.decoder_pull(f, strength, evidence.outputs), earlier
 
 
-def _vectors(when: float, what: str, measured: np.ndarray, law: np.ndarray, earlier: np.ndarray) -> Comparison:
+def _vectors(time: float, name: str, measured: np.ndarray, law: np.ndarray, earlier: np.ndarray) -> Comparison:
     """The distance of a measured array from the theorem's; the error is what a decoder learned at the first features changes."""
     size = float(np.linalg.norm(law)) or 1.0
-    apart, error = (float(np.linalg.norm(other - law)) / size for other in (measured, earlier))
+    distance, error = (float(np.linalg.norm(vector - law)) / size for vector in (measured, earlier))
     reason = (
-        f"at t={when:.4g}, {what} differs from the law by {apart:.2%}; with a decoder from the start it differs by {error:.2%}"
+        f"at t={time:.4g}, {name} differs from the law by {distance:.2%}; with a decoder from the start it differs by {error:.2%}"
     )
-    return agreement(0.0, apart, LIMITS.growth, reason, predicted_error=error, unit=f"of |{what}|")
+    return agreement(0.0, distance, LIMITS.growth, reason, predicted_error=error, unit=f"of |{name}|")
 
 
 @_theorem("SnS:theorem-1", modified_regime, LIMITS.growth)
 def theorem_1(evidence: Evidence) -> Comparison:
     """|g - gamma (iota f - sum beta f')| / |g| at t0' or the end, on the tokens of each class."""
-    when, now, law, earlier = _eq_9(evidence)
-    on, g = evidence.curves.supports, evidence.curves.readout.pulls[now]
-    return _vectors(when, "g", g, law[on.key, on.of], earlier[on.key, on.of])
+    time, now, law, earlier = _eq_9(evidence)
+    supports, g = evidence.curves.supports, evidence.curves.readout.pulls[now]
+    return _vectors(time, "g", g, law[supports.key, supports.of], earlier[supports.key, supports.of])
 
 
 @claim("SnS:xi", modified_regime, elsewhere=options.fast_modified)
@@ -208,13 +206,13 @@ def _xi(evidence: Evidence) -> Comparison:
 def lemma_4(evidence: Evidence) -> Comparison:
     """|dz/dt - lemma| / |lemma| at t0' or the end."""
     curves, query = evidence.curves, evidence.law.rows["query"]
-    when, now, *pulls = _eq_9(evidence)
+    time, now, *pulls = _eq_9(evidence)
     law, earlier = (forms.attention_velocity(evidence.features(now), g, query, evidence.rates["Z"])[query] for g in pulls)
     if float(np.linalg.norm(law)) <= LIMITS.rounding * evidence.rates["Z"] or evidence.still:
         return not_moved(0.0, LIMITS.growth)
     moving = np.zeros((int(query.max()) + 1, curves.supports.keys))
     moving[curves.supports.row, curves.supports.key] = curves.dz[now]
-    return _vectors(when, "dz/dt", moving[query], law, earlier)
+    return _vectors(time, "dz/dt", moving[query], law, earlier)
 
 
 def _rate_regime(evidence: Evidence) -> Regime:
@@ -237,19 +235,21 @@ def rates(evidence: Evidence) -> Comparison:
     """
     if evidence.still:
         return not_moved(0.0, LIMITS.growth)
-    curves, on = evidence.curves, evidence.curves.supports
-    when, now, _, pulls = _eq_9(evidence)
-    squares = on.features(curves.c[now]) ** 2
-    shape = np.where(on.common, -squares * (on.sums(squares * ~on.common) / on.sums(squares * on.common))[on.of], squares)
-    rows = int(on.row.max()) + 1
-    shapes = np.zeros((len(on), rows, on.keys))
-    shapes[on.of, on.row, on.key] = shape
-    moving = np.zeros((rows, on.keys))
-    moving[on.row, on.key] = curves.dz[now]
+    curves, supports = evidence.curves, evidence.curves.supports
+    time, now, _, pulls = _eq_9(evidence)
+    common, squares = supports.common, supports.features(curves.c[now]) ** 2
+    shape = np.where(
+        common, -squares * (supports.sums(squares * ~common) / supports.sums(squares * common))[supports.of], squares
+    )
+    rows = int(supports.row.max()) + 1
+    shapes = np.zeros((len(supports), rows, supports.keys))
+    shapes[supports.of, supports.row, supports.key] = shape
+    moving = np.zeros((rows, supports.keys))
+    moving[supports.row, supports.key] = curves.dz[now]
     earlier = forms.attention_velocity(evidence.features(now), pulls, evidence.law.rows["query"], evidence.rates["Z"])
-    (apart, xi), (error, _) = (_misfit(shapes, velocity) for velocity in (moving, earlier[:rows]))
-    reason = f"at t={when:.4g}, dz/dt differs by {apart:.2%} from xi_n f_l^2"
-    compared = agreement(0.0, apart, LIMITS.growth, reason, predicted_error=error, unit="of |dz/dt|")
+    (distance, xi), (error, _) = (_misfit(shapes, velocity) for velocity in (moving, earlier[:rows]))
+    reason = f"at t={time:.4g}, dz/dt differs by {distance:.2%} from xi_n f_l^2"
+    compared = agreement(0.0, distance, LIMITS.growth, reason, predicted_error=error, unit="of |dz/dt|")
     return compared if np.all(xi > 0) else replace(compared, holds=False, reason=f"{reason}, and a xi_n is not positive")
 
 
@@ -275,30 +275,30 @@ def _growth_per_gap(evidence: Evidence) -> float:
     return 4 * drive / forms.start_constant(p, squares, classes)
 
 
-def _neglected(evidence: Evidence, when: float) -> float:
+def _neglected(evidence: Evidence, time: float) -> float:
     """The relative error of u at a time, of which theorem 4 takes its constants from the start.
 
     Those are the norm of attention and 1 + (K-1) f_c^2. Their relative changes until now are measured, and so is the memory of
     the decoder for earlier features. They grow from zero, so half of them is the error of an integral. Gamma has twice the
     error of the logit.
     """
-    curves, classes, now = evidence.curves, evidence.classes, evidence.frame(when)
+    curves, classes, now = evidence.curves, evidence.classes, evidence.frame(time)
     p, squares = float(curves.table[0][curves.common[0]][0]), float(np.sum(curves.table[0] ** 2))
-    share, own = p**2 / squares, slice(0, curves.supports.start[1])
-    grown = curves.supports.chance[own] * np.exp(curves.z[now, own] - curves.z[0, own])
+    share, first_class = p**2 / squares, slice(0, curves.supports.start[1])
+    grown = curves.supports.chance[first_class] * np.exp(curves.z[now, first_class] - curves.z[0, first_class])
     norm = float(np.sum(grown**2))
-    weight = float(grown[curves.supports.common[own]][0] ** 2) / norm
+    weight = float(grown[curves.supports.common[first_class]][0] ** 2) / norm
     change = 2 * abs(np.log(norm / squares)) + (classes - 1) * abs(weight - share) / (1 + (classes - 1) * share)
-    change += evidence.memory(when, curves.supports.argtops(curves.supports.common))
-    gaps = np.interp(when, evidence.curves.time, evidence.drifts / np.maximum(evidence.logit_gaps, 1e-300))
+    change += evidence.memory(time, curves.supports.argtops(curves.supports.common))
+    gaps = np.interp(time, evidence.curves.time, evidence.drifts / np.maximum(evidence.logit_gaps, 1e-300))
     return float(change / 2 + 2 * gaps)
 
 
-def _predicted_growth(evidence: Evidence, when: float) -> tuple[float, float]:
+def _predicted_growth(evidence: Evidence, time: float) -> tuple[float, float]:
     """B at a time, and its relative error."""
-    x = float(forms.logit_gap(when, evidence.outputs, evidence.classes, evidence.rates["Y"]))
+    x = float(forms.logit_gap(time, evidence.outputs, evidence.classes, evidence.rates["Y"]))
     u = _growth_per_gap(evidence) * x**2
-    return 0.25 * float(np.log1p(u)), _neglected(evidence, when) * u / ((1 + u) * np.log1p(u))
+    return 0.25 * float(np.log1p(u)), _neglected(evidence, time) * u / ((1 + u) * np.log1p(u))
 
 
 def _gap_law(evidence: Evidence, frames: np.ndarray, law: np.ndarray, name: str) -> Comparison:
@@ -406,14 +406,14 @@ def _monotone(evidence: Evidence) -> Comparison:
     """z and f of the distinct token that leads each class at the start: their largest fall between frames, over their rise."""
     if evidence.still:
         return not_moved(0.0, LIMITS.solver)
-    curves, on = evidence.curves, evidence.curves.supports
-    start = np.where(on.common, -1.0, curves.c[0])
-    leads = on.argtops(start)
-    ties = on.sums(np.isclose(start, start[leads][on.of], rtol=1e-9)) > 1
+    curves, supports = evidence.curves, evidence.curves.supports
+    start = np.where(supports.common, -1.0, curves.c[0])
+    leads = supports.argtops(start)
+    ties = supports.sums(np.isclose(start, start[leads][supports.of], rtol=1e-9)) > 1
     leads = leads[~ties]
     if not leads.size:
         return undecided("no class has one distinct token ahead of all others", 0.0, LIMITS.solver)
-    f = on.features(curves.c)
+    f = supports.features(curves.c)
     falls = [-np.diff(curve[:, leads], axis=0).min() / np.ptp(curve[:, leads], axis=0).max() for curve in (curves.z, f)]
     worst = max(0.0, *map(float, falls))
     reason = f"z and f of {leads.size} leading tokens fall between two frames by at most {worst:.2g} of their change"

@@ -26,9 +26,9 @@ BATCHES = f"{LIMITS.replicas} descents as long as the run, for a run on batches"
 """The cost of a claim whose error is the spread over other batches; other runs have no such error."""
 
 
-def silent(why: str) -> Regime:
+def silent(reason: str) -> Regime:
     """The theorem does not speak of this experiment, for this reason; it speaks of a companion run of the study."""
-    return Regime(False, f"the theorem does not speak of this run: {why}", applies=False, elsewhere=True)
+    return Regime(False, f"the theorem does not speak of this run: {reason}", applies=False, elsewhere=True)
 
 
 ADAM = silent("Adam divides every entry of the gradient by its size")
@@ -127,8 +127,8 @@ class Evidence(BaseEvidence):
         shared = self.curves.common.any(axis=0)
         laws = np.where(self.curves.common, self.curves.table, np.nan)[:, shared]
         profiles = np.sort(np.where(self.curves.distinct, self.curves.table, 0.0), axis=1)
-        alike = np.allclose(laws, laws[:1], rtol=1e-9) and np.allclose(profiles, profiles[0], rtol=1e-9)
-        return bool(self.even and alike)
+        equal = np.allclose(laws, laws[:1], rtol=1e-9) and np.allclose(profiles, profiles[0], rtol=1e-9)
+        return bool(self.even and equal)
 
     @cached_property
     def zero_start(self) -> bool:
@@ -142,8 +142,8 @@ class Evidence(BaseEvidence):
     @cached_property
     def pull_rates(self) -> np.ndarray:
         """xi_n (frames, classes): g_l/f_l - f.g of the distinct tokens of a class, weighted by f_l^2; dz_l/dt ~ f_l^2 xi_n."""
-        on, f, g = self.curves.supports, self._features, self.curves.readout.pulls
-        return on.sums(f * g * ~on.common) / on.sums(f**2 * ~on.common) - on.sums(f * g)
+        supports, f, g = self.curves.supports, self._features, self.curves.readout.pulls
+        return supports.sums(f * g * ~supports.common) / supports.sums(f**2 * ~supports.common) - supports.sums(f * g)
 
     @cached_property
     def eigenvalues(self) -> np.ndarray:
@@ -154,10 +154,10 @@ class Evidence(BaseEvidence):
     @cached_property
     def assumption_2(self) -> Condition:
         """Whether assumption 2 holds at the start in all three parts, and their numbers [SnS:assumption-2]."""
-        least, most = float(self.eigenvalues[0]), float(self.eigenvalues[-1])
-        low, high, many = (6 / self.outputs) ** 0.5, 1 / self.classes, self.outputs / self.classes**2
-        sentence = f"|eigenvalues| of F^T F - I are {least:.2g} to {most:.2g} (wanted: {low:.2g} to {high:.2g})"
-        return least >= low and most < high and many > 1, f"assumption 2: {sentence}; M/K^2 is {many:.3g} (wanted: above 1)"
+        least, largest = float(self.eigenvalues[0]), float(self.eigenvalues[-1])
+        low, high, ratio = (6 / self.outputs) ** 0.5, 1 / self.classes, self.outputs / self.classes**2
+        sentence = f"|eigenvalues| of F^T F - I are {least:.2g} to {largest:.2g} (wanted: {low:.2g} to {high:.2g})"
+        return least >= low and largest < high and ratio > 1, f"assumption 2: {sentence}; M/K^2 is {ratio:.3g} (wanted: above 1)"
 
     @property
     def t0_prime(self) -> float:
@@ -173,11 +173,11 @@ class Evidence(BaseEvidence):
 
     def features(self, frame: int) -> np.ndarray:
         """f_n at a frame, as a matrix (K, keys)."""
-        on = self.curves.supports
-        return on.dense(on.features(self.curves.c[frame]))
+        supports = self.curves.supports
+        return supports.dense(supports.features(self.curves.c[frame]))
 
-    def at(self, curve: np.ndarray, when: float) -> float:
-        return float(np.interp(when, self.curves.time, curve))
+    def at(self, curve: np.ndarray, time: float) -> float:
+        return float(np.interp(time, self.curves.time, curve))
 
     @property
     def final_entropy(self) -> float:
@@ -189,11 +189,11 @@ class Evidence(BaseEvidence):
 
         With batches, the measure is the mean over this run and its replicas.
         """
-        own = np.asarray(measure(self.curves), dtype=float)
-        others = self.reading.replicas if self.sampled and self.reading is not None else []
-        if not others:
-            return own, np.zeros_like(own)
-        values = np.stack([own, *(np.asarray(measure(each), dtype=float) for each in others)])
+        value = np.asarray(measure(self.curves), dtype=float)
+        replicas = self.reading.replicas if self.sampled and self.reading is not None else []
+        if not replicas:
+            return value, np.zeros_like(value)
+        values = np.stack([value, *(np.asarray(measure(replica), dtype=float) for replica in replicas)])
         factor = stdtrit(len(values) - 1, 0.975) / np.sqrt(len(values))
         return values.mean(axis=0), factor * values.std(axis=0, ddof=1)
 
@@ -217,12 +217,12 @@ class Evidence(BaseEvidence):
         pull = np.where(g[tokens] == 0, np.inf, g[tokens])
         return np.maximum(np.abs(1 - f[tokens] * self.curves.supports.sums(f * g) / pull), LIMITS.rounding)
 
-    def memory(self, when: float, tokens: np.ndarray) -> float:
+    def memory(self, time: float, tokens: np.ndarray) -> float:
         """The relative error of the motion of these tokens if the decoder is taken to be learned at the features of now.
 
         It was learned on the way here, while f_l changed; that change is 1/kappa times as large in the motion of the score.
         """
-        frame = self.frame(when)
+        frame = self.frame(time)
         f = self._features[[0, frame]][:, tokens]
         return float(np.max(np.abs(np.log(f[1] / f[0])) / self.leverage(frame, tokens)))
 
@@ -231,8 +231,8 @@ class Evidence(BaseEvidence):
         """|int Y . df|, mean over classes: how much of the logits the motion of attention made, which theorem 1 neglects."""
         directions = self.curves.readout.directions
         middle = (directions[1:] + directions[:-1]) / 2
-        made = np.cumsum(self.curves.supports.sums(np.diff(self._features, axis=0) * middle), axis=0)
-        return np.concatenate([[0.0], np.mean(np.abs(made), axis=1)])
+        drift = np.cumsum(self.curves.supports.sums(np.diff(self._features, axis=0) * middle), axis=0)
+        return np.concatenate([[0.0], np.mean(np.abs(drift), axis=1)])
 
 
 # What the theorems of scan and snap assume: the regimes of their claims.
@@ -251,11 +251,11 @@ def _setting(evidence: Evidence) -> tuple[Condition, ...]:
     )
 
 
-def theory(evidence: Evidence, *more: Condition, holds: str) -> Regime:
+def theory(evidence: Evidence, *conditions: Condition, holds: str) -> Regime:
     """In regime where the theorem speaks of the experiment; else not applicable, and says which assumption fails."""
     if evidence.is_adam:
         return ADAM
-    regime = regime_of(*_setting(evidence), *more, holds=f"flow from zero, long contexts, a target per class; {holds}")
+    regime = regime_of(*_setting(evidence), *conditions, holds=f"flow from zero, long contexts, a target per class; {holds}")
     return regime if regime.holds else silent(regime.sentence)
 
 
@@ -280,11 +280,13 @@ def trusted(base: Callable[[Evidence], Regime], compare: Callable[[Evidence], Co
 
 def fast_decoder(evidence: Evidence) -> Condition:
     """Assumption 1(c), eta_Y >> eta_Z."""
-    why = f"eta_Y/eta_Z is {evidence.ratio:.3g}; below {LIMITS.fast_decoder:g} assumption 1(c), eta_Y >> eta_Z, is wrong by half"
-    return evidence.ratio >= LIMITS.fast_decoder, why
+    reason = (
+        f"eta_Y/eta_Z is {evidence.ratio:.3g}; below {LIMITS.fast_decoder:g} assumption 1(c), eta_Y >> eta_Z, is wrong by half"
+    )
+    return evidence.ratio >= LIMITS.fast_decoder, reason
 
 
-def signs(evidence: Evidence, *more: Condition, holds: str) -> Regime:
+def signs(evidence: Evidence, *conditions: Condition, holds: str) -> Regime:
     """What theorem 2 assumes of the experiment. Its signs are put to the test in steps and on batches, too."""
     if evidence.is_adam:
         return ADAM
@@ -292,7 +294,7 @@ def signs(evidence: Evidence, *more: Condition, holds: str) -> Regime:
         (evidence.zero_start, "the start is not zero"),
         (evidence.own_target, "classes share a target"),
         (evidence.rates["Z"] > 0, "attention is frozen"),
-        *more,
+        *conditions,
         holds=holds,
     )
     return regime if regime.holds else silent(regime.sentence)
@@ -325,21 +327,21 @@ def common_regime(evidence: Evidence) -> Regime:
 
 def chi_regime(evidence: Evidence) -> Regime:
     """Theorem 3 holds for any decoder that is learned from the same features."""
-    own = (evidence.own_query, "classes share a query")
-    return theory(evidence, own, fast_decoder(evidence), holds="a query per class, a fast decoder")
+    queries = (evidence.own_query, "classes share a query")
+    return theory(evidence, queries, fast_decoder(evidence), holds="a query per class, a fast decoder")
 
 
-def modified_regime(evidence: Evidence, *more: Condition, holds: str = "modified decoder") -> Regime:
+def modified_regime(evidence: Evidence, *conditions: Condition, holds: str = "modified decoder") -> Regime:
     """The assumptions of lemma 3 and theorem 1. The gradient's decoder meets them where assumption 2 does."""
-    usable, why = evidence.assumption_2
-    gradient = (evidence.modified or usable, f"the decoder is the gradient's, and {why}")
-    regime = theory(evidence, gradient, *more, holds=holds)
+    usable, reason = evidence.assumption_2
+    gradient = (evidence.modified or usable, f"the decoder is the gradient's, and {reason}")
+    regime = theory(evidence, gradient, *conditions, holds=holds)
     if regime.holds and not evidence.modified:
         return Regime(False, "under the gradient lemma 3 leaves out the change of overlaps, which drives attention")
     return regime
 
 
-def single_common_regime(evidence: Evidence, *more: Condition) -> Regime:
+def single_common_regime(evidence: Evidence, *conditions: Condition) -> Regime:
     """The assumptions of theorem 4: theorem 1's, and one common token in symmetric classes."""
     queries = f"{evidence.queries} queries for {evidence.classes} classes; one query for each or one for all is needed"
     return modified_regime(
@@ -348,6 +350,6 @@ def single_common_regime(evidence: Evidence, *more: Condition) -> Regime:
         (evidence.symmetric, "classes are not symmetric"),
         (evidence.own_query or evidence.queries == 1, queries),
         fast_decoder(evidence),
-        *more,
+        *conditions,
         holds="modified decoder, one common token, symmetric classes, a fast decoder",
     )

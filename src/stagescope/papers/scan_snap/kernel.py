@@ -19,27 +19,27 @@ def hold(shape, start, key, logp, prior, query, target, multiplicity):
     keys, queries, targets; logp, prior, multiplicity; work space for r (outputs), f and g (keys).
     """
     keys, outputs = shape[:2]
-    whole = np.concatenate([start, key, query, target]).astype(np.int64).view(np.float64)
+    integers = np.concatenate([start, key, query, target]).astype(np.int64).view(np.float64)
     room = np.zeros(outputs + 2 * keys)
-    return np.concatenate([shape, [prior.size, key.size], np.ones(2), whole, logp, prior, multiplicity, room])
+    return np.concatenate([shape, [prior.size, key.size], np.ones(2), integers, logp, prior, multiplicity, room])
 
 
 @njit(cache=True)
 def _parts(held):
     """The arrays in `held`."""
     keys, outputs, classes, length = int(held[0]), int(held[1]), int(held[3]), int(held[4])
-    at = 7
-    start = held[at : at + classes + 1].view(np.int64)
-    at += classes + 1
-    key = held[at : at + length].view(np.int64)
-    at += length
-    query, target = held[at : at + classes].view(np.int64), held[at + classes : at + 2 * classes].view(np.int64)
-    at += 2 * classes
-    logp, prior = held[at : at + length], held[at + length : at + length + classes]
-    at += length + classes
-    multiplicity, r = held[at : at + outputs], held[at + outputs : at + 2 * outputs]
-    at += 2 * outputs
-    return start, key, query, target, logp, prior, multiplicity, r, held[at : at + keys], held[at + keys : at + 2 * keys]
+    low = 7
+    start = held[low : low + classes + 1].view(np.int64)
+    low += classes + 1
+    key = held[low : low + length].view(np.int64)
+    low += length
+    query, target = held[low : low + classes].view(np.int64), held[low + classes : low + 2 * classes].view(np.int64)
+    low += 2 * classes
+    logp, prior = held[low : low + length], held[low + length : low + length + classes]
+    low += length + classes
+    multiplicity, r = held[low : low + outputs], held[low + outputs : low + 2 * outputs]
+    low += 2 * outputs
+    return start, key, query, target, logp, prior, multiplicity, r, held[low : low + keys], held[low + keys : low + 2 * keys]
 
 
 @njit(cache=True)
@@ -77,7 +77,7 @@ def _residual(y, key, f, target, multiplicity, r):
     top = -np.inf
     for j in range(r.size):
         top = max(top, r[j])
-    own = r[target]
+    target_logit = r[target]
     total = 0.0
     for j in range(r.size):
         r[j] = np.exp(r[j] - top)
@@ -85,7 +85,7 @@ def _residual(y, key, f, target, multiplicity, r):
     for j in range(r.size):
         r[j] = -r[j] / total
     r[target] += 1.0
-    return np.log(total) + top - own
+    return np.log(total) + top - target_logit
 
 
 @njit(cache=True)
@@ -177,24 +177,24 @@ def read_decoder(y, start, key, f, target, rival, multiplicity, directions, pull
         for j in range(odds.size):
             odds[j] = np.exp(odds[j] - top) * multiplicity[j]
             total += odds[j]
-        wrong, elsewhere, rivals = 0.0, 0.0, 0
+        wrong, on_targets, rivals = 0.0, 0.0, 0
         for j in range(odds.size):
             odds[j] /= total
             if j != target[n]:
                 wrong += odds[j]
                 rivals += rival[j] > 0
-                elsewhere += odds[j] if rival[j] == 2 else 0.0
+                on_targets += odds[j] if rival[j] == 2 else 0.0
         errors += wrong
-        shares += elsewhere / max(wrong, 2.2250738585072014e-308)  # the least normal number: it can underflow
+        shares += on_targets / max(wrong, 2.2250738585072014e-308)  # the least normal number: it can underflow
         odds[target[n]] -= 1.0
         for e in range(start[n], start[n + 1]):
-            pull, others = 0.0, 0.0
+            pull, rival_sum = 0.0, 0.0
             for j in range(odds.size):
                 pull -= odds[j] * y[key[e], j]
                 if rival[j] > 0 and j != target[n]:
-                    others += y[key[e], j]
+                    rival_sum += y[key[e], j]
             pulls[e] = pull
-            directions[e] = y[key[e], target[n]] - others / rivals if rivals else np.nan
+            directions[e] = y[key[e], target[n]] - rival_sum / rivals if rivals else np.nan
     return errors / target.size, shares / target.size
 
 

@@ -34,7 +34,7 @@ class Limits:
     slow_speed: float = 1 / late  # speed over its peak at `slow`
     snap_behind: float = 0.75  # share of the way to ten times this time that attention has gone at `snap`: well over half
     longer: float = 3.0  # time must triple after a snap on a text: a way that grows like log t never seems to end
-    left: float = 1 - snap_behind ** math.log10(longer)  # of its way on a text: an eighth while time triples
+    ahead: float = 1 - snap_behind ** math.log10(longer)  # of its way on a text: an eighth while time triples
     above: float = 2.0  # a peak on a text moves so many times as much as the end, where batches alone move attention
     # records: the motion of attention and the change of its speed over its peak, between two frames
     move: float = onset_loss  # an onset is not missed

@@ -26,11 +26,11 @@ class Pairing(OfModel, Described):
 
     @model_validator(mode="after")
     def _fits(self) -> "Pairing":
-        needed = PairwiseAttention.merged(self.process)
+        required = PairwiseAttention.merged(self.process)
         for name in ("keys", "queries", "outputs"):
-            missing = set(getattr(needed, name)) - set(getattr(self.model, name))
-            if missing:
-                raise ValueError(f"the model's {name} lack token {min(missing)} of the process")
+            absent = set(getattr(required, name)) - set(getattr(self.model, name))
+            if absent:
+                raise ValueError(f"the model's {name} lack token {min(absent)} of the process")
         if self.model.vocab != self.process.vocab:
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the process's {self.process.vocab}")
         return self
@@ -98,11 +98,7 @@ class PairwisePopulation(LimitPairing, ByKernel):
     """
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jnp
-
-        _, logits = forward(params, data)
-        own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
-        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
+        return _population_loss(forward(params, data)[1], data)
 
 
 class PairwisePinv(LimitPairing, Field):
@@ -163,8 +159,8 @@ class PairwiseResidual(Pairing, ByKernel):
 
     @model_validator(mode="after")
     def _reads_queries(self) -> "PairwiseResidual":
-        if missing := set(self.model.queries) - set(self.model.keys):
-            raise ValueError(f"the residual connection reads query {min(missing)}, which is not among the keys of the model")
+        if absent := set(self.model.queries) - set(self.model.keys):
+            raise ValueError(f"the residual connection reads query {min(absent)}, which is not among the keys of the model")
         return self
 
     @cached_property
@@ -185,9 +181,7 @@ class PairwiseResidual(Pairing, ByKernel):
 
         f = features(params["Z"][data["query"]], data["table"], jnp)
         f = (f + jax.nn.one_hot(data["own"], f.shape[1])) / jnp.sqrt(2.0)
-        logits = f @ params["Y"]
-        own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
-        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
+        return _population_loss(f @ params["Y"], data)
 
 
 class PairwiseHeads(Pairing, ByKernel):
@@ -234,8 +228,7 @@ class PairwiseHeads(Pairing, ByKernel):
 
         y, z = (params[name].reshape(self.heads, *self.model.shapes[name]) for name in ("Y", "Z"))
         logits = jnp.einsum("hnk,hkj->nj", features(z[:, data["query"]], data["table"], jnp), y)
-        own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
-        return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
+        return _population_loss(logits, data)
 
     def attention(self, z: np.ndarray) -> np.ndarray:
         """c_{l|n} of every head (heads, classes, keys) at the scores Z."""
@@ -251,13 +244,21 @@ def forward(params: Any, data: Any) -> Any:
     return f, f @ params["Y"]
 
 
+def _population_loss(logits: Any, data: Any) -> Any:
+    """sum_n p_n (log sum_j exp(logit_j) - logit of the target), as a JAX expression."""
+    from stagescope.autodiff import jnp
+
+    target_logits = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
+    return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - target_logits))
+
+
 def cross_entropy(y: Any, scores: Any, counts: Any, keys: Any, target: Any, multiplicity: Any = None) -> Any:
     """Mean loss of contexts with the counts (B, widest) of their keys, as a JAX expression."""
     from stagescope.autodiff import jnp
 
     logits = jnp.einsum("bi,bij->bj", features(scores, counts, jnp), y[keys])
-    own = jnp.take_along_axis(logits, target[:, None], axis=1)[:, 0]
-    return jnp.mean(_log_sum(logits, multiplicity) - own)
+    target_logits = jnp.take_along_axis(logits, target[:, None], axis=1)[:, 0]
+    return jnp.mean(_log_sum(logits, multiplicity) - target_logits)
 
 
 def _log_sum(logits: Any, multiplicity: Any) -> Any:
@@ -306,8 +307,8 @@ class PairwiseSampled(Pairing, OnBatches):
             raise ValueError("sampled training keeps a column for every output: use PairwiseAttention.every_output")
         widest = max(len(item.tokens) for item in self.process.classes)
         require_memory(f"a batch of {self.batch:,} contexts", "lower --batch", self.batch, widest)
-        drawn = f"a step on {self.batch:,} contexts of {self.length:,} tokens"
-        require_work(drawn, "lower --length or --batch", self.batch, self.length)
+        step = f"a step on {self.batch:,} contexts of {self.length:,} tokens"
+        require_work(step, "lower --length or --batch", self.batch, self.length)
         return self
 
     @cached_property
@@ -370,13 +371,13 @@ class PairwiseSampled(Pairing, OnBatches):
         def single(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
             from stagescope.papers.scan_snap.sampled_kernel import heavy_ball_single, padded
 
-            given = [layout.unpack(vector)[name] for vector in (theta, memory) for name in ("Y", "Z")]
-            blocks = [padded(block) if n % 2 == 0 else block.astype(np.float32) for n, block in enumerate(given)]
-            outputs, single_rates = given[0].shape[1], map(np.float32, rates)
-            taken = heavy_ball_single(*blocks, outputs, first, count, *sizes, *places, *single_rates)
-            for before, after in zip(given, blocks, strict=True):
+            arrays = [layout.unpack(vector)[name] for vector in (theta, memory) for name in ("Y", "Z")]
+            blocks = [padded(block) if n % 2 == 0 else block.astype(np.float32) for n, block in enumerate(arrays)]
+            outputs, single_rates = arrays[0].shape[1], map(np.float32, rates)
+            steps = heavy_ball_single(*blocks, outputs, first, count, *sizes, *places, *single_rates)
+            for before, after in zip(arrays, blocks, strict=True):
                 before[:] = after[:, : before.shape[1]]
-            return taken
+            return steps
 
         return single if self.precision == "float32" else double
 
@@ -384,14 +385,14 @@ class PairwiseSampled(Pairing, OnBatches):
         self, seeds: np.ndarray, scale: float, lr_y: np.ndarray, lr_z: np.ndarray, steps: int, decay: float = 0.9
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Final Y and Z of many runs that differ in seed and rates, and the steps each took, one kernel call a run."""
-        ends, taken = [], []
+        ends, step_counts = [], []
         for seed, rate_y, rate_z in zip(np.asarray(seeds).tolist(), lr_y, lr_z, strict=True):
             start = self.model.init(seed, scale)
             layout = Layout.of(start)
             theta = layout.pack(start)
             problem = self.model_copy(update={"seed": seed})
             advance = problem.fused(layout, decay, {"Y": float(rate_y), "Z": float(rate_z)})
-            taken.append(advance(theta, np.zeros_like(theta), 0, steps))
+            step_counts.append(advance(theta, np.zeros_like(theta), 0, steps))
             ends.append(layout.unpack(theta))
         y, z = (np.stack([end[name] for end in ends]) for name in ("Y", "Z"))
-        return y, z, np.array(taken)
+        return y, z, np.array(step_counts)

@@ -38,11 +38,11 @@ class Supports(Segments):
     def of_law(cls, law: Pairing) -> "Supports":
         _, start, key, *_ = law.kernel_arguments
         items, keys = law.process.classes, law.model.keys
-        of = np.repeat(np.arange(len(items)), np.diff(start))
-        order = np.lexsort((key, of))
+        class_of = np.repeat(np.arange(len(items)), np.diff(start))
+        order = np.lexsort((key, class_of))
         chance = np.concatenate([item.probabilities for item in items])[order]
         common = np.isin(np.array(keys)[key[order]], sorted(law.process.common))
-        return cls(start, key[order], law.rows["query"][of], chance, common, len(keys))
+        return cls(start, key[order], law.rows["query"][class_of], chance, common, len(keys))
 
     @cached_property
     def local(self) -> np.ndarray:
@@ -62,8 +62,8 @@ class Supports(Segments):
 
     def entropy(self, attention: np.ndarray) -> np.ndarray:
         """Entropy in nats of attention, renormalised on the distinct tokens of each class (..., classes)."""
-        own = np.where(self.common, 0.0, attention)
-        share = own / self.sums(own)[..., self.of]
+        distinct = np.where(self.common, 0.0, attention)
+        share = distinct / self.sums(distinct)[..., self.of]
         return self.sums(entr(share))
 
     def dense(self, values: np.ndarray) -> np.ndarray:
@@ -208,8 +208,8 @@ def _corners(time: np.ndarray) -> np.ndarray:
     """Frames about equally spaced in the logarithm of time, with the first and the last."""
     if len(time) < 3:
         return np.arange(len(time))
-    wanted = np.geomspace(time[1], time[-1], max(2, int(LIMITS.corners * np.log10(time[-1] / time[1]))))
-    return np.unique([0, *np.searchsorted(time, wanted * (1 - 1e-12)), len(time) - 1])
+    times = np.geomspace(time[1], time[-1], max(2, int(LIMITS.corners * np.log10(time[-1] / time[1]))))
+    return np.unique([0, *np.searchsorted(time, times * (1 - 1e-12)), len(time) - 1])
 
 
 def law_of(run: Run) -> Pairing:
@@ -260,14 +260,14 @@ def follow(run: Run, frames: Iterable[tuple[float, Params]], read: Callable[[], 
         farthest.append(np.max(np.abs(params["Z"] - first)))
         if right_hand_side is not None:
             right_hand_side(layout.pack(params), velocity)
-            moved = layout.unpack(velocity)["Z"]
-            dz.append(moved[supports.row, supports.key])
-            fastest.append(np.max(np.abs(moved)))
-    at, scores = np.array(times, dtype=float), np.array(z)
+            score_velocity = layout.unpack(velocity)["Z"]
+            dz.append(score_velocity[supports.row, supports.key])
+            fastest.append(np.max(np.abs(score_velocity)))
+    frame_times, scores = np.array(times, dtype=float), np.array(z)
     if not is_flow:
-        dz = np.gradient(scores, at, axis=0) if len(at) > 1 else np.zeros_like(scores)
+        dz = np.gradient(scores, frame_times, axis=0) if len(frame_times) > 1 else np.zeros_like(scores)
     return ClassAttention(
-        time=at,
+        time=frame_times,
         clock=run.clock,
         supports=supports,
         prior=law.process.weights,
@@ -295,12 +295,12 @@ class Reader:
     def see(self, params: Params) -> None:
         from stagescope.papers.scan_snap.kernel import read_decoder
 
-        on = self.supports
-        f = on.features(on.attention(params["Z"][on.row, on.key]))
+        supports = self.supports
+        f = supports.features(supports.attention(params["Z"][supports.row, supports.key]))
         directions, pulls = np.empty_like(f), np.empty_like(f)
         y = np.ascontiguousarray(params["Y"])
         y.setflags(write=False)
-        shares = read_decoder(y, on.start, on.key, f, self.target, self.rival, self.multiplicity, directions, pulls)
+        shares = read_decoder(y, supports.start, supports.key, f, self.target, self.rival, self.multiplicity, directions, pulls)
         self.rows.append((directions, pulls, *shares))
 
     @property

@@ -163,27 +163,27 @@ class SequenceClasses(Process):
         if min(num_common, num_common_per_last) < 0 or min(common_p, umin, umax) <= 0:
             raise InputError("common counts must be >= 0 and weights > 0")
         total = num_last * num_next_per_last
-        own = num_common + num_last * num_common_per_last
-        queries = own + total * num_unique
-        needed = queries + num_last + total
-        if vocab is not None and vocab < needed:
-            raise InputError(f"vocab {vocab} is smaller than the {needed} tokens in use")
+        distinct = num_common + num_last * num_common_per_last
+        queries = distinct + total * num_unique
+        required = queries + num_last + total
+        if vocab is not None and vocab < required:
+            raise InputError(f"vocab {vocab} is smaller than the {required} tokens in use")
         sizes = {**counts, "num_common": num_common, "num_common_per_last": num_common_per_last}
         named = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
-        each = num_common + num_common_per_last + num_unique
-        require_work(f"classes with {named}", "take smaller counts", PER_TOKEN, total, each)
+        context_size = num_common + num_common_per_last + num_unique
+        require_work(f"classes with {named}", "take smaller counts", PER_TOKEN, total, context_size)
         classes = []
         for n in range(total):
             last = n // num_next_per_last
             shared = num_common + last * num_common_per_last
             tokens = [*range(num_common), *range(shared, shared + num_common_per_last)]
             weights = [common_p] * len(tokens) + list(np.linspace(umin, umax, num_unique))
-            tokens += range(own + n * num_unique, own + (n + 1) * num_unique)
+            tokens += range(distinct + n * num_unique, distinct + (n + 1) * num_unique)
             probabilities = tuple((np.array(weights) / math.fsum(weights)).tolist())
             target = queries + num_last + n
             item = SequenceClass(query=queries + last, target=target, tokens=tuple(tokens), probabilities=probabilities)
             classes.append(item)
-        return cls(vocab=vocab or needed, classes=tuple(classes))
+        return cls(vocab=vocab or required, classes=tuple(classes))
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -289,9 +289,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _from_csv(text: str) -> tuple[Rows, None]:
     reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
-    needed = {"query", "target", "token", "probability"}
-    if not needed <= set(reader.fieldnames or ()):
-        raise InputError(f"it needs columns {', '.join(sorted(needed))}; found {reader.fieldnames}")
+    columns = {"query", "target", "token", "probability"}
+    if not columns <= set(reader.fieldnames or ()):
+        raise InputError(f"it needs columns {', '.join(sorted(columns))}; found {reader.fieldnames}")
     classes: dict[tuple[str, str], dict[str, Any]] = {}
     for row in reader:
         item = classes.setdefault((row["query"], row["target"]), {"query": row["query"], "target": row["target"], "tokens": {}})

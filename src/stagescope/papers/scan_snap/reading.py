@@ -24,10 +24,10 @@ from stagescope.runs.run import Run
 
 def denser_record(run: Run, curves: ClassAttention) -> Record | None:
     """The frames of a run that is recorded too coarsely for its events; None where it is not."""
-    moved = curves.mean(curves.supports.sums(np.abs(np.diff(curves.c, axis=0))))
+    motion = curves.mean(curves.supports.sums(np.abs(np.diff(curves.c, axis=0))))
     speed = curves.mean(curves.speed)
     changed = np.abs(np.diff(speed)) / (speed.max() or 1.0)
-    fine = np.max(moved, initial=0) < LIMITS.move and np.max(changed, initial=0) < LIMITS.speed
+    fine = np.max(motion, initial=0) < LIMITS.move and np.max(changed, initial=0) < LIMITS.speed
     if fine or run.frames < 2:
         return None
     if run.clock == "t" and "step" not in run.series:
@@ -38,21 +38,21 @@ def denser_record(run: Run, curves: ClassAttention) -> Record | None:
 def replayed_attention(law: Replay, record: Record) -> ClassAttention:
     """Class attention of a replay at the frames of a record; those of the run in between are compared, and not read."""
     run = law.run
-    wanted = record.steps(int(run.step[-1])) if "step" in run.series else record.times(float(run.t[-1]))
-    reader, kept = Reader(law_of(run)), frozenset(wanted.tolist())
+    times = record.steps(int(run.step[-1])) if "step" in run.series else record.times(float(run.t[-1]))
+    reader, time_set = Reader(law_of(run)), frozenset(times.tolist())
 
     def read_frames() -> Iterator[tuple[float, Params]]:
-        for clock, params in law.frames(wanted):
-            if clock.get("step", clock.get("t")) in kept:
+        for clock, params in law.frames(times):
+            if clock.get("step", clock.get("t")) in time_set:
                 reader.see(params)
                 yield clock[run.clock], params
 
     return follow(run, read_frames(), lambda: reader.readout)
 
 
-def _steps_record(run: Run, most: int) -> Record:
+def _steps_record(run: Run, limit: int) -> Record:
     """Every step of a short descent, and so many of a longer one."""
-    return Every() if int(run.step[-1]) <= most else LogSpaced(frames=most)
+    return Every() if int(run.step[-1]) <= limit else LogSpaced(frames=limit)
 
 
 def natural_grid(run: Run) -> LogSpaced:

@@ -69,23 +69,23 @@ def draw_counts(seed, step, length, start, upper, guide, class_upper, class_guid
     second, third, fourth = room[0], room[1], room[2]
     row = 0
     for n in range(sizes.size):
-        own, first = upper[start[n] : start[n + 1]], guide[n]
+        bounds, first = upper[start[n] : start[n + 1]], guide[n]
         for _ in range(sizes[n]):
-            here = counts[row]
+            sample = counts[row]
             for _ in range(length // 4):
-                bits, more = _mix(state + _GOLDEN), _mix(state + _GOLDEN + _GOLDEN)
+                bits, more_bits = _mix(state + _GOLDEN), _mix(state + _GOLDEN + _GOLDEN)
                 state += _GOLDEN + _GOLDEN
-                here[_pick(bits >> half, own, first)] += 1
-                second[_pick(bits & _LOW, own, first)] += 1
-                third[_pick(more >> half, own, first)] += 1
-                fourth[_pick(more & _LOW, own, first)] += 1
-            for i in range(own.size):
-                here[i] += second[i] + third[i] + fourth[i]
+                sample[_pick(bits >> half, bounds, first)] += 1
+                second[_pick(bits & _LOW, bounds, first)] += 1
+                third[_pick(more_bits >> half, bounds, first)] += 1
+                fourth[_pick(more_bits & _LOW, bounds, first)] += 1
+            for i in range(bounds.size):
+                sample[i] += second[i] + third[i] + fourth[i]
                 second[i] = third[i] = fourth[i] = 0
             for k in range(length % 4):
                 if k % 2 == 0:
                     state += _GOLDEN
-                here[_pick(_mix(state) >> half if k % 2 == 0 else _mix(state) & _LOW, own, first)] += 1
+                sample[_pick(_mix(state) >> half if k % 2 == 0 else _mix(state) & _LOW, bounds, first)] += 1
             row += 1
 
 
@@ -93,10 +93,10 @@ def draw_counts(seed, step, length, start, upper, guide, class_upper, class_guid
 def _highest(x):
     """The maximum in four independent chains, because compilers do not vectorise maxima."""
     a = b = c = d = x[0]
-    whole = x.size - x.size % 4
-    for j in range(0, whole, 4):
+    unrolled = x.size - x.size % 4
+    for j in range(0, unrolled, 4):
         a, b, c, d = max(a, x[j]), max(b, x[j + 1]), max(c, x[j + 2]), max(d, x[j + 3])
-    for j in range(whole, x.size):
+    for j in range(unrolled, x.size):
         a = max(a, x[j])
     return max(max(a, b), max(c, d))
 
@@ -106,15 +106,15 @@ def _exp_rows(x, total):
     """x <- exp(x - max of its row), at least e^-700; total <- 1/sum of a row."""
     rows, columns = x.shape
     for b in range(rows):
-        here = x[b]
-        top = _highest(here)
+        row = x[b]
+        top = _highest(row)
         for j in range(columns):
-            here[j] = max(here[j] - top, -700.0)
-        exp_double(here)
-        whole = 0.0
+            row[j] = max(row[j] - top, -700.0)
+        exp_double(row)
+        row_sum = 0.0
         for j in range(columns):
-            whole += here[j]
-        total[b] = 1.0 / whole
+            row_sum += row[j]
+        total[b] = 1.0 / row_sum
 
 
 @njit(cache=True)
@@ -138,17 +138,17 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
     outputs, share = y.shape[1], 1.0 / batch
     rows_, step_ = np.empty(widest * outputs), np.empty(widest * outputs)
     f_, g_ = np.empty(batch * widest), np.empty(batch * widest)
-    e_, total, own = np.empty(batch * outputs), np.empty(batch), np.empty(widest)
+    e_, total, per_token = np.empty(batch * outputs), np.empty(batch), np.empty(widest)
     row = 0
     for n in range(sizes.size):
-        many = sizes[n]
-        if many == 0:
+        samples = sizes[n]
+        if samples == 0:
             continue
         support = key[start[n] : start[n + 1]]
         width = support.size
         rows, step = rows_[: width * outputs].reshape(width, outputs), step_[: width * outputs].reshape(width, outputs)
-        f, g = f_[: many * width].reshape(many, width), g_[: many * width].reshape(many, width)
-        e = e_[: many * outputs].reshape(many, outputs)
+        f, g = f_[: samples * width].reshape(samples, width), g_[: samples * width].reshape(samples, width)
+        e = e_[: samples * outputs].reshape(samples, outputs)
         scores = z[query[n]]
         top = -np.inf
         for i in range(width):
@@ -157,11 +157,11 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
             for j in range(outputs):
                 rows[i, j] = row_of_y[j]
         for i in range(width):
-            own[i] = np.exp(scores[support[i]] - top)
-        for b in range(many):
+            per_token[i] = np.exp(scores[support[i]] - top)
+        for b in range(samples):
             norm = 0.0
             for i in range(width):
-                f[b, i] = counts[row + b, i] * own[i]
+                f[b, i] = counts[row + b, i] * per_token[i]
                 norm += f[b, i] * f[b, i]
             if norm < 1e-200:
                 norm = _shifted(counts[row + b], scores, support, f[b])
@@ -172,23 +172,23 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
         _exp_rows(e, total)
         np.dot(e, rows.T, g)
         line = dz[query[n]]
-        own[:] = 0.0
-        for b in range(many):
+        per_token[:] = 0.0
+        for b in range(samples):
             mean = 0.0
             for i in range(width):
                 g[b, i] = g[b, i] * total[b] - rows[i, target[n]]
                 mean += f[b, i] * g[b, i]
             for i in range(width):
                 line[support[i]] += share * f[b, i] * (g[b, i] - f[b, i] * mean)
-                own[i] += f[b, i]
+                per_token[i] += f[b, i]
                 f[b, i] *= total[b]
         np.dot(f.T, e, step)
         for i in range(width):
-            step[i, target[n]] -= own[i]
-            here = dy[support[i]]
+            step[i, target[n]] -= per_token[i]
+            row_of_dy = dy[support[i]]
             for j in range(outputs):
-                here[j] += share * step[i, j]
-        row += many
+                row_of_dy[j] += share * step[i, j]
+        row += samples
 
 
 @njit(cache=True, fastmath=_FAST)
@@ -196,11 +196,11 @@ def move(x, memory, lr, momentum):
     """x -= lr memory, memory *= momentum in one pass; returns the sum of squares of x."""
     total = x.dtype.type(0.0)
     for i in range(x.shape[0]):
-        here, pull = x[i], memory[i]
+        row, pull = x[i], memory[i]
         for j in range(x.shape[1]):
-            here[j] -= lr * pull[j]
+            row[j] -= lr * pull[j]
             pull[j] *= momentum
-            total += here[j] * here[j]
+            total += row[j] * row[j]
     return total
 
 
@@ -238,23 +238,23 @@ def padded(y: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, fastmath=_FAST)
-def _features(counts, at, many, scores, support, own, f):
-    """f = N e^z / |N e^z|_2 for all samples of a class; `own` gets e^z relative to the strongest token, and 0 beyond them."""
-    top, zero, width = np.float32(-np.inf), np.float32(0.0), own.size
+def _features(counts, first, samples, scores, support, weights, f):
+    """f = N e^z / |N e^z|_2 for all samples of a class; `weights` gets e^z relative to the strongest token, and 0 beyond them."""
+    top, zero, width = np.float32(-np.inf), np.float32(0.0), weights.size
     for i in range(support.size):
         top = max(top, scores[support[i]])
-    own[:] = zero
+    weights[:] = zero
     for i in range(support.size):
-        own[i] = np.exp(scores[support[i]] - top)
-    for b in range(many):
+        weights[i] = np.exp(scores[support[i]] - top)
+    for b in range(samples):
         squares = spread(zero)
         for i in range(0, width, LANES):
-            here = times(load_as(counts, (at + b) * width + i, zero), load(own, i))
-            squares = multiply_add(here, here, squares)
-            store(f, b * width + i, here)
+            unscaled = times(load_as(counts, (first + b) * width + i, zero), load(weights, i))
+            squares = multiply_add(unscaled, unscaled, squares)
+            store(f, b * width + i, unscaled)
         norm = total(squares)
         if norm < np.float32(1e-30):
-            norm = _shifted(counts[at + b], scores, support, f[b])
+            norm = _shifted(counts[first + b], scores, support, f[b])
         scale = spread(np.float32(1.0) / np.sqrt(norm))
         for i in range(b * width, (b + 1) * width, LANES):
             store(f, i, times(load(f, i), scale))
@@ -267,9 +267,9 @@ def _four(block, first):
 
 
 @njit(cache=True)
-def _logits(f, rows, width, many, e):
-    """e = f Y over the rows of a class, given by their addresses; f is 0 beyond `many`."""
-    for b in range(0, many, ROWS):
+def _logits(f, rows, width, samples, e):
+    """e = f Y over the rows of a class, given by their addresses; f is 0 beyond `samples`."""
+    for b in range(0, samples, ROWS):
         out, lines = _four(e, b), _four(f, b)
         for column in range(0, 4 * e.shape[1], 2 * BYTES):
             add_products(f, out, True, lines, 4, address(rows, 0), width, column)
@@ -291,71 +291,71 @@ def _shift(e, outputs):
     """e <- e - maximum of its row, at least -87. Bits of floats as integers in the same order: their maximum vectorises."""
     bits, top, least = e.view(np.int32), np.empty(1, np.float32), np.float32(-87.0)
     for b in range(e.shape[0]):
-        best, here, row = np.int32(-2147483648), bits[b], e[b]
+        best, row_bits, row = np.int32(-2147483648), bits[b], e[b]
         for j in range(outputs):
-            best = max(best, np.int32(here[j] ^ ((here[j] >> np.int32(31)) & np.int32(0x7FFFFFFF))))
+            best = max(best, np.int32(row_bits[j] ^ ((row_bits[j] >> np.int32(31)) & np.int32(0x7FFFFFFF))))
         top.view(np.int32)[0] = best ^ ((best >> np.int32(31)) & np.int32(0x7FFFFFFF))
         for j in range(e.shape[1]):
             row[j] = min(max(row[j] - top[0], least), np.float32(0.0))
 
 
 @njit(cache=True)
-def _exponentials(e, many, real, totals):
+def _exponentials(e, samples, real, totals):
     """e <- exp(e) real, where real is 1 for outputs and 0 for padding; totals <- 1/sum of a row."""
-    for b in range(many):
-        whole, first = spread(np.float32(0.0)), b * real.size
+    for b in range(samples):
+        row_sum, first = spread(np.float32(0.0)), b * real.size
         for j in range(0, real.size, LANES):
             power = times(exponential(load(e, first + j)), load(real, j))
-            whole = plus(whole, power)
+            row_sum = plus(row_sum, power)
             store(e, first + j, power)
-        totals[b] = np.float32(1.0) / total(whole)
+        totals[b] = np.float32(1.0) / total(row_sum)
 
 
 @njit(cache=True)
-def _pulls(e, rows, width, many, outputs, g):
+def _pulls(e, rows, width, samples, outputs, g):
     """g = e Y^T over the rows of a class, given by their addresses."""
     vectors = -(-4 * outputs // BYTES)
-    for b in range(0, many, ASKED):
-        asked = (address(e, b), address(e, b + 1), address(e, b + 2))
+    for b in range(0, samples, ASKED):
+        lines = (address(e, b), address(e, b + 1), address(e, b + 2))
         for i in range(0, width, ROWS):
             out = (address(g, b) + 4 * i, address(g, b + 1) + 4 * i, address(g, b + 2) + 4 * i)
-            inner_products(e, (rows[i], rows[i + 1], rows[i + 2], rows[i + 3]), asked, vectors, out)
+            inner_products(e, (rows[i], rows[i + 1], rows[i + 2], rows[i + 3]), lines, vectors, out)
 
 
 @njit(cache=True)
-def _attend(f, g, totals, own, share, pull, summed):
+def _attend(f, g, totals, offsets, share, pull, summed):
     """pull += sum over samples of f (g - f f.g), summed += sum of f, both in shares; f <- f share / (sum of exponentials).
 
-    `own` is minus what the target's logit is made of.
+    `offsets` is minus what the target's logit is made of.
     """
-    width, each = own.size, spread(share)
+    width, shares = offsets.size, spread(share)
     for b in range(totals.size):
-        whole, mean = spread(totals[b]), spread(np.float32(0.0))
+        scale, mean = spread(totals[b]), spread(np.float32(0.0))
         for i in range(0, width, LANES):
-            turned = multiply_add(load(g, b * width + i), whole, load(own, i))
+            turned = multiply_add(load(g, b * width + i), scale, load(offsets, i))
             mean = multiply_add(load(f, b * width + i), turned, mean)
             store(g, b * width + i, turned)
         back = spread(-total(mean))
         for i in range(0, width, LANES):
-            here = load(f, b * width + i)
-            part = times(here, each)
-            store(pull, i, multiply_add(part, multiply_add(here, back, load(g, b * width + i)), load(pull, i)))
+            feature = load(f, b * width + i)
+            part = times(feature, shares)
+            store(pull, i, multiply_add(part, multiply_add(feature, back, load(g, b * width + i)), load(pull, i)))
             store(summed, i, plus(load(summed, i), part))
-            store(f, b * width + i, times(part, whole))
+            store(f, b * width + i, times(part, scale))
 
 
 @njit(cache=True)
-def _add_outer(f, rows, width, many, changed, columns):
+def _add_outer(f, rows, width, samples, changed, columns):
     """Rows of dy, given by the addresses `changed`, += f^T e, and `rows` are the addresses of e.
 
     f is 0 beyond the width; there `changed` is a spare row, which stays as it is.
     """
     across = 4 * f.shape[1]
     for i in range(0, width, ROWS):
-        here, out = address(f, 0) + 4 * i, (changed[i], changed[i + 1], changed[i + 2], changed[i + 3])
-        lines = (here, here + 4, here + 8, here + 12)
+        base, out = address(f, 0) + 4 * i, (changed[i], changed[i + 1], changed[i + 2], changed[i + 3])
+        lines = (base, base + 4, base + 8, base + 12)
         for column in range(0, 4 * columns, 2 * BYTES):
-            add_products(f, out, False, lines, across, address(rows, 0), many, column)
+            add_products(f, out, False, lines, across, address(rows, 0), samples, column)
 
 
 @njit(cache=True)
@@ -367,39 +367,39 @@ def workspace(batch, width, columns, outputs):
     for b in range(batch):
         lines[b] = address(e, b)
     read, changed = np.empty(width + ROWS, np.int64), np.empty(width + ROWS, np.int64)
-    own, pull, summed = np.zeros(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
-    return (e, f, np.zeros_like(f), np.empty(batch, np.float32), lines), (read, changed, own, pull, summed), (real, squares)
+    per_token, pull, summed = np.zeros(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
+    return (e, f, np.zeros_like(f), np.empty(batch, np.float32), lines), (read, changed, per_token, pull, summed), (real, squares)
 
 
 @njit(cache=True)
 def accumulate_single(y, z, dy, dz, sizes, counts, start, key, query, target, size, work):
     """dy, dz += gradient of the batch's mean cross-entropy; columns of y, dy and counts are padded, `size` is |y|^2."""
-    (e, f, g, totals, lines), (read, changed, own, pull, summed), (real, squares) = work
-    outputs, share, at = int(real.sum()), np.float32(1.0 / len(counts)), 0
+    (e, f, g, totals, lines), (read, changed, per_token, pull, summed), (real, squares) = work
+    outputs, share, first = int(real.sum()), np.float32(1.0 / len(counts)), 0
     for n in range(sizes.size):
-        many, width = sizes[n], start[n + 1] - start[n]
-        if many == 0:
+        samples, width = sizes[n], start[n + 1] - start[n]
+        if samples == 0:
             continue
         support = key[start[n] : start[n + 1]]
         for i in range(read.size):
             row = support[min(i, width - 1)]
             read[i], changed[i] = address(y, row), address(dy, row) if i < width else address(e, len(e) - 1)
-        _features(counts, at, many, z[query[n]], support, own, f)
-        f[many : many + ROWS] = np.float32(0.0)
-        _logits(f, read, width, many, e)
+        _features(counts, first, samples, z[query[n]], support, per_token, f)
+        f[samples : samples + ROWS] = np.float32(0.0)
+        _logits(f, read, width, samples, e)
         if not (size <= np.float32(SAFE * SAFE) or _is_safe(y, support, squares)):
-            _shift(e[:many], outputs)
-        _exponentials(e, many, real, totals)
-        _pulls(e, read, width, many, outputs, g)
-        for i in range(own.size):
-            own[i] = -y[support[min(i, width - 1)], target[n]]
+            _shift(e[:samples], outputs)
+        _exponentials(e, samples, real, totals)
+        _pulls(e, read, width, samples, outputs, g)
+        for i in range(per_token.size):
+            per_token[i] = -y[support[min(i, width - 1)], target[n]]
             pull[i] = summed[i] = np.float32(0.0)
-        _attend(f, g, totals[:many], own, share, pull, summed)
-        _add_outer(f, lines, width, many, changed, y.shape[1])
+        _attend(f, g, totals[:samples], per_token, share, pull, summed)
+        _add_outer(f, lines, width, samples, changed, y.shape[1])
         for i in range(width):
             dz[query[n], support[i]] += pull[i]
             dy[support[i], target[n]] -= summed[i]
-        at += many
+        first += samples
 
 
 @njit(cache=True)

@@ -62,8 +62,8 @@ def _law(options: ScanSnapOptions, model: Any, process: SequenceClasses, seed: i
         if options.residual and options.heads > 1:
             raise InputError("the residual connection is that of one head: leave out --residual or --heads")
         if options.length is not None or options.decoder == "pinv":
-            what = "the residual connection is" if options.residual else "several heads are"
-            raise InputError(f"{what} trained by the gradient in the long-sequence limit: leave out --length and --decoder")
+            subject = "the residual connection is" if options.residual else "several heads are"
+            raise InputError(f"{subject} trained by the gradient in the long-sequence limit: leave out --length and --decoder")
         if options.residual:
             return PairwiseResidual(model=model, process=process)
         return PairwiseHeads(model=model, process=process, heads=options.heads)
@@ -76,8 +76,8 @@ def _law(options: ScanSnapOptions, model: Any, process: SequenceClasses, seed: i
         raise InputError("the modified decoder is a law of the long-sequence limit: leave out --length")
     if options.precision == "float32" and options.optimizer == "adam":
         raise InputError("steps in float32 are those of gd and heavy-ball: leave out --precision, or choose another --optimizer")
-    drawn = {"length": options.length, "batch": options.batch, "seed": seed, "precision": options.precision}
-    return PairwiseSampled(model=model, process=process, **drawn)
+    sampling = {"length": options.length, "batch": options.batch, "seed": seed, "precision": options.precision}
+    return PairwiseSampled(model=model, process=process, **sampling)
 
 
 # Final numbers of scan-and-snap runs: of one run, or of many runs trained in one kernel call.
@@ -95,23 +95,28 @@ def final_numbers(run: Run) -> dict[str, float]:
 
 def _attention(law: Pairing, z: np.ndarray) -> dict[str, float]:
     """Entropy of class attention on distinct tokens, and its mass on common ones; means over classes, weighted by the prior."""
-    on, weights = Supports.of_law(law), law.process.weights
-    attention = on.attention(z[on.row, on.key])
-    return {"entropy": float(on.entropy(attention) @ weights), "common_mass": float(on.sums(attention * on.common) @ weights)}
+    supports, weights = Supports.of_law(law), law.process.weights
+    attention = supports.attention(z[supports.row, supports.key])
+    return {
+        "entropy": float(supports.entropy(attention) @ weights),
+        "common_mass": float(supports.sums(attention * supports.common) @ weights),
+    }
 
 
 def many_numbers(options: Sequence[ScanSnapOptions], seeds: Sequence[int]) -> list[dict[str, float] | None]:
     """Numbers of sampled heavy-ball runs, one kernel call per problem; None for all other runs and for runs that diverged."""
     may_differ: dict[str, Any] = dict.fromkeys(("rate_y", "rate_z", "lr"))  # may differ in one call, as the seed may
     groups: dict[str, list[int]] = {}
-    for place, chosen in enumerate(options):
-        if chosen.optimizer == "heavy-ball" and chosen.length is not None:
-            groups.setdefault(chosen.model_copy(update=may_differ).model_dump_json(), []).append(place)
+    for place, run_options in enumerate(options):
+        if run_options.optimizer == "heavy-ball" and run_options.length is not None:
+            groups.setdefault(run_options.model_copy(update=may_differ).model_dump_json(), []).append(place)
     numbers: list[dict[str, float] | None] = [None] * len(options)
     for places in groups.values():
-        alike, first = [options[place] for place in places], options[places[0]]
+        group, first = [options[place] for place in places], options[places[0]]
         problem: Any = study_setup(first, seeds[places[0]]).what
-        lr_y, lr_z = (np.array([chosen.lr * getattr(chosen, name) for chosen in alike]) for name in ("rate_y", "rate_z"))
+        lr_y, lr_z = (
+            np.array([run_options.lr * getattr(run_options, name) for run_options in group]) for name in ("rate_y", "rate_z")
+        )
         own_seeds = np.array([seeds[place] for place in places], dtype=np.int64)
         y, z, steps = problem.train_many(own_seeds, first.init_scale, lr_y, lr_z, steps=first.steps, decay=first.momentum)
         for i, place in enumerate(places):

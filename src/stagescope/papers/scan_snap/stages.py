@@ -58,13 +58,15 @@ def detect(
     """
     events = find(curves, moves)
     if replicas:
-        others = [find(each, moves) for each in replicas]
-        events = {name: _spread(at, [other[name] for other in others], curves.time) for name, at in events.items()}
+        replica_events = [find(replica, moves) for replica in replicas]
+        events = {
+            name: _spread(event, [replica[name] for replica in replica_events], curves.time) for name, event in events.items()
+        }
     facts: dict[str, Any] = {"moved": moves, "moved_share": float(curves.moved[-1]), "behind_share": float(curves.behind[-1])}
     if moves and peak(curves.time, curves.speed) is not None:
         facts["speed_over_peak"] = float(curves.speed[-1] / curves.speed.max())
-    missing = {name: _why(name, at, curves, moves, clock) for name, at in events.items() if at.time is None}
-    return Stages.of(status, clock, events, _stages(events, curves, winners, facts), missing)
+    reasons = {name: _why(name, event, curves, moves, clock) for name, event in events.items() if event.time is None}
+    return Stages.of(status, clock, events, _stages(events, curves, winners, facts), reasons)
 
 
 def find(curves: Averages, moves: bool = True) -> dict[str, Event]:
@@ -89,21 +91,24 @@ def find(curves: Averages, moves: bool = True) -> dict[str, Event]:
 
 def _snap(curves: Averages, after: float) -> Event:
     """From when on to the end most of the way lies behind, if attention has moved materially since the start."""
-    time, how = curves.time, "share of the way that lies behind"
+    time, label = curves.time, "share of the way that lies behind"
     frozen = (curves.behind >= LIMITS.snap_behind) & (curves.moved >= LIMITS.material) & (time >= after)
     if not frozen[-1]:
-        return Event.missing(how=how)
+        return Event.missing(how=label)
     moving = np.flatnonzero(~frozen)
     begin = float(time[moving[-1]]) if moving.size else after
     level = LIMITS.snap_behind
-    return crossing(time, curves.behind, level, rising=True, error=LIMITS.solver, after=max(begin, after), how=how)
+    return crossing(time, curves.behind, level, rising=True, error=LIMITS.solver, after=max(begin, after), how=label)
 
 
-def _spread(event: Event, others: Sequence[Event], time: np.ndarray) -> Event:
+def _spread(event: Event, replicas: Sequence[Event], time: np.ndarray) -> Event:
     """The event with the 95 % interval that its spread over replicas gives; one not reached there counts as at the end."""
     if event.time is None:
         return event
-    times = [at.time if at.time is not None else float(time[0] if at.state == "at the start" else time[-1]) for at in others]
+    times = [
+        replica.time if replica.time is not None else float(time[0] if replica.state == "at the start" else time[-1])
+        for replica in replicas
+    ]
     half = float(stdtrit(len(times) - 1, 0.975) * np.std(times, ddof=1))
     low, high = max(float(time[0]), event.time - half), min(float(time[-1]), event.time + half)
     return replace(event, low=low, high=high, how=f"{event.how}, {len(times)} other batches")
@@ -117,8 +122,8 @@ def _why(name: str, event: Event, curves: Averages, moves: bool, clock: str) -> 
     if name in ("onset", "winner") and not curves.common_mass[0] > 0:
         return "there are no common tokens"
     if name == "onset":
-        left = curves.common_mass.min() / curves.common_mass[0]
-        return f"attention on common tokens was never below {left:.1%} of its start {end}"
+        share = curves.common_mass.min() / curves.common_mass[0]
+        return f"attention on common tokens was never below {share:.1%} of its start {end}"
     if name == "winner":
         best = float(np.max(curves.top_distinct / curves.top_common))
         return f"the strongest distinct token reached {best:.3g} times the strongest common one {end}"
@@ -141,8 +146,8 @@ def _stages(
     first, end = float(time[0]), float(time[-1])
     stage = partial(stage_of, time, {"common mass": curves.common_mass}, at_end)
 
-    seen = [first if at.state == "at the start" else at.time for at in (events["onset"], events["peak"])]
-    begun = [when for when in seen if when is not None]
+    times = [first if event.state == "at the start" else event.time for event in (events["onset"], events["peak"])]
+    begun = [moment for moment in times if moment is not None]
     if not begun:
         return (stage("uniform", first, None),)
     begin, snap = min(begun), events["snap"].time
@@ -150,8 +155,8 @@ def _stages(
     if curves.top_common[0] > 0:
         ratio = curves.top_distinct / np.where(curves.top_common > 0, curves.top_common, np.nan)
         lead = float(np.interp(end if snap is None else snap, time, ratio))
-        shown = lead if np.isfinite(lead) else None
-        stages.append(stage("scan", begin, snap, f", distinct/common {lead:.3g}", distinct_over_common=shown))
+        finite_lead = lead if np.isfinite(lead) else None
+        stages.append(stage("scan", begin, snap, f", distinct/common {lead:.3g}", distinct_over_common=finite_lead))
     else:
         stages.append(stage("scan", begin, snap))
     if snap is not None:
@@ -168,17 +173,17 @@ def stage_of(
     name: str,
     start: float,
     stop: float | None,
-    more: str = "",
+    note: str = "",
     **facts: Any,
 ) -> Stage:
     """A stage with what the curves are where it begins and where it ends; `at_end` are facts of the one without an end."""
-    said, ends = [], {}
-    for what, curve in curves.items():
+    sentences, ends = [], {}
+    for label, curve in curves.items():
         before, after = map(float, np.interp((start, time[-1] if stop is None else stop), time, curve))
-        said.append(f"{what} {before:.3f} -> {after:.3f}")
-        key = what.replace(" ", "_")
+        sentences.append(f"{label} {before:.3f} -> {after:.3f}")
+        key = label.replace(" ", "_")
         ends |= {f"{key}_start": before, f"{key}_stop": after}
-    return Stage(name, start, stop, ", ".join(said) + more, facts={**ends, **facts, **(at_end if stop is None else {})})
+    return Stage(name, start, stop, ", ".join(sentences) + note, facts={**ends, **facts, **(at_end if stop is None else {})})
 
 
 def lasting(stages: Sequence[Stage]) -> tuple[Stage, ...]:

@@ -131,21 +131,21 @@ def check_use(options: ScanSnapOptions) -> None:
 
 
 _HERE = "stagescope.papers.scan_snap"
-_log, _whole = partial(Slider, step=200, log=True), partial(Slider, step=1, whole=True)
+_log, _integer = partial(Slider, step=200, log=True), partial(Slider, step=1, whole=True)
 PLAY = Playable(
     script=f"{_HERE}:play.js",
     sliders=(
         _log("rate_y", 0.1, 100),
         _log("rate_z", 0.1, 100),
-        _whole("num_last", 1, 5),
-        _whole("num_next_per_last", 1, 2),
-        _whole("num_common", 0, 20),
-        _whole("num_unique", 1, 20),
+        _integer("num_last", 1, 5),
+        _integer("num_next_per_last", 1, 2),
+        _integer("num_common", 0, 20),
+        _integer("num_unique", 1, 20),
         _log("common_p", 0.1, 10),
         Slider("umin", 0.01, 1),
         Slider("umax", 0.01, 2),
         _log("until", 1, 1e4),
-        _whole("num_common_per_last", 0, 10, more=True),
+        _integer("num_common_per_last", 0, 10, more=True),
         _log("vocab", 10, 5000, whole=True, more=True),
     ),
     fixed={

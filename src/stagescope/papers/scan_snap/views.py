@@ -51,8 +51,8 @@ class _Page:
     @property
     def outputs(self) -> tuple[str, ...]:
         model = self.law.model
-        rest = (f"each of {model.rest} others",) if model.rest else ()
-        return (*map(self.law.process.label, model.outputs), *rest)
+        rest_label = (f"each of {model.rest} others",) if model.rest else ()
+        return (*map(self.law.process.label, model.outputs), *rest_label)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -99,27 +99,29 @@ class _Page:
             ),
         }[name]
         values, log = getattr(self.curves, name), name == "speed"
-        made = [Curve("mean", self.curves.mean(values))]
+        lines = [Curve("mean", self.curves.mean(values))]
         if len(self.classes) > 1:
-            made += many_curves(values, [f"class {name}" for name in self.classes], named=NAMED - 1)
-        return curves(slot, title, about + left_out(len(self.classes), what="classes"), axis, made, log=log, frames=self.frames)
+            lines += many_curves(values, [f"class {name}" for name in self.classes], named=NAMED - 1)
+        return curves(slot, title, about + left_out(len(self.classes), what="classes"), axis, lines, log=log, frames=self.frames)
 
     def tokens(self) -> View:
         """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
         attention, named, faint = self.curves, [], []
-        on, last = attention.supports, np.nan_to_num(attention.c[-1])
+        supports, last = attention.supports, np.nan_to_num(attention.c[-1])
         for n, name in enumerate(self.classes[: NAMED // 2]):
-            entries = np.arange(on.start[n], on.start[n + 1])
-            own = sorted(entries[~on.common[entries]].tolist(), key=lambda entry: -last[entry])
-            for place, entry in enumerate(own):
-                curve = Curve(f"token {self.keys[on.key[entry]]}", attention.c[:, entry], f"class {name}", faint=place > 1)
+            entries = np.arange(supports.start[n], supports.start[n + 1])
+            distinct = sorted(entries[~supports.common[entries]].tolist(), key=lambda entry: -last[entry])
+            for place, entry in enumerate(distinct):
+                curve = Curve(f"token {self.keys[supports.key[entry]]}", attention.c[:, entry], f"class {name}", faint=place > 1)
                 (faint if curve.faint else named).append(curve)
-            shared = entries[on.common[entries]]
-            faint += [Curve(f"common {self.keys[on.key[e]]}", attention.c[:, e], f"class {name}", faint=True) for e in shared]
-        made = [*named, *faint][:MOST]
+            shared = entries[supports.common[entries]]
+            faint += [
+                Curve(f"common {self.keys[supports.key[e]]}", attention.c[:, e], f"class {name}", faint=True) for e in shared
+            ]
+        lines = [*named, *faint][:MOST]
         about = "Attention of each class on its tokens. The two distinct tokens that end strongest are named."
-        more = left_out(len(self.classes), NAMED // 2, "classes") + left_out(len(named) + len(faint))
-        return curves("tokens", "Attention token by token", about + more, "attention", made, frames=self.frames)
+        note = left_out(len(self.classes), NAMED // 2, "classes") + left_out(len(named) + len(faint))
+        return curves("tokens", "Attention token by token", about + note, "attention", lines, frames=self.frames)
 
     def scores(self) -> View:
         label, values = self.law.process.label, np.asarray(self.run.params["Z"])
@@ -136,11 +138,11 @@ class _Page:
         )
 
     def rows(self) -> View:
-        chosen = slice(0, MOST_POINTS)
-        places, shares = plane(np.asarray(self.run.params["Y"])[:, chosen])
+        first = slice(0, MOST_POINTS)
+        places, shares = plane(np.asarray(self.run.params["Y"])[:, first])
         about = "Rows of Y in the plane of their largest variance over all frames. Tokens of one class move together."
         about += left_out(len(self.keys), MOST_POINTS, "tokens")
-        return Points("embedding", "Tokens by their decoder rows", about, places, self.keys[chosen], shares, frames=self.frames)
+        return Points("embedding", "Tokens by their decoder rows", about, places, self.keys[first], shares, frames=self.frames)
 
 
 def pairwise_views(reading: Reading) -> list[Maker]:
@@ -198,11 +200,11 @@ def _decoder(run: Run, page: _Page) -> View:
     rows, columns = (min(size, WIDEST) for size in run.params["Y"].shape[1:])
     some = shown(run, rows * columns, CELLS)
     values = np.asarray(some.run.params["Y"])[:, :rows, :columns]
-    more = left_out(len(page.keys), WIDEST, "tokens") + left_out(len(page.outputs), WIDEST, "outputs")
+    note = left_out(len(page.keys), WIDEST, "tokens") + left_out(len(page.outputs), WIDEST, "outputs")
     return matrix(
         "decoder",
         "Decoder Y",
-        "What a token adds to the logit of each output if it has all the attention." + more,
+        "What a token adds to the logit of each output if it has all the attention." + note,
         values,
         rows=page.keys[:rows],
         columns=page.outputs[:columns],
@@ -220,16 +222,18 @@ def explain_run(reading: ScanSnapReading) -> Explained:
     process = reading.law.process
     layer = f"One attention layer (scores Z, decoder Y) reads a context and a query and predicts one of {process.vocab:,} tokens"
     shared = f"{len(process.common)} tokens are common to several, {len(process.distinct)} are distinct"
-    many = f"There are {len(process.classes)} classes of contexts; {shared}"
-    said = captions(reading.told_stages, _said)
-    return Explained(f"{layer}. {many}. {motion_words(reading.run)}", _table(process), said, WORDS.glossary["run"], "common-mass")
+    counts = f"There are {len(process.classes)} classes of contexts; {shared}"
+    sentences = captions(reading.told_stages, _said)
+    return Explained(
+        f"{layer}. {counts}. {motion_words(reading.run)}", _table(process), sentences, WORDS.glossary["run"], "common-mass"
+    )
 
 
 def _table(process: SequenceClasses) -> SmallTable | None:
     keys = process.keys
     if max(len(process.classes), len(keys)) > LARGEST_TABLE:
         return None
-    rows = tuple(f"{each.query} → {each.target}" for each in process.classes)
+    rows = tuple(f"{item.query} → {item.target}" for item in process.classes)
     values = np.asarray(process.table(keys))
     return SmallTable("P(token | class): row = class (query → target)", rows, tuple(map(process.label, keys)), values)
 
@@ -243,8 +247,8 @@ def _said(stage: Stage) -> str:
         return f"Attention is still spread by frequency, while the decoder begins to tell the classes apart: {fell}."
     if stage.name == "scan":
         lead = facts.get("distinct_over_common")
-        more = f"; the strongest distinct token ends with {lead:.3g} times the strongest common one" if lead is not None else ""
-        return f"Scan: common tokens say little about the class and lose attention, distinct ones gain it. Now {fell}{more}."
+        note = f"; the strongest distinct token ends with {lead:.3g} times the strongest common one" if lead is not None else ""
+        return f"Scan: common tokens say little about the class and lose attention, distinct ones gain it. Now {fell}{note}."
     winners = listed([str(name) for name in facts.get("winners", ())])
     won = f" The strongest tokens are {winners}." if winners else ""
     return f"Snap: the loss is small, so almost nothing drives attention any more; {fell}.{won}"

@@ -82,7 +82,7 @@ def test_a_companion_too_large_for_memory_is_the_same_one(monkeypatch):
     through = reading(run).with_steps({"lr": 1.0})
     for name in ("step", "loss", "entropy"):
         np.testing.assert_array_equal(getattr(within, name), getattr(through, name))
-    np.testing.assert_array_equal(within.motion.left, through.motion.left)
+    np.testing.assert_array_equal(within.motion.ahead, through.motion.ahead)
 
 
 def test_the_lowest_mlp_has_a_rate_of_its_own():

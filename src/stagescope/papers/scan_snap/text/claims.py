@@ -25,15 +25,15 @@ from stagescope.runs.run import Run
 claim = ClaimTable(WORDS.claims)
 
 
-def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
-    """Spearman's correlation; with `given`, the partial correlation at equal ranks of it [SnS:text-frequency]."""
+def rank_correlation(x: np.ndarray, y: np.ndarray, control: np.ndarray | None = None) -> float:
+    """Spearman's correlation; with `control`, the partial correlation at equal ranks of it [SnS:text-frequency]."""
     from scipy.stats import rankdata
 
-    rows = [rankdata(values) for values in (x, y, *(() if given is None else (given,)))]
+    rows = [rankdata(values) for values in (x, y, *(() if control is None else (control,)))]
     if any(np.ptp(row) == 0 for row in rows):
         return float("nan")
     table = np.corrcoef(rows)
-    if given is None:
+    if control is None:
         return float(table[0, 1])
     return float((table[0, 1] - table[0, 2] * table[1, 2]) / np.sqrt((1 - table[0, 2] ** 2) * (1 - table[1, 2] ** 2)))
 
@@ -101,22 +101,22 @@ def partial_ranks(topics: TopicAttention) -> tuple[float, np.ndarray]:
 
     Chance has the scores of types of about equal frequency in another order.
     """
-    process, growth, known = topics.process, topics.growth, topics.process.known
-    share, distinct = process.held_share[known], process.held_distinctness[known]
-    order = known[np.argsort(share, kind="stable")]
+    process, growth, keys = topics.process, topics.growth, topics.process.known
+    share, distinct = process.held_share[keys], process.held_distinctness[keys]
+    order = keys[np.argsort(share, kind="stable")]
     strata, chance = np.array_split(order, max(1, len(order) // LIMITS.stratum)), []
     for i in range(LIMITS.draws):
         draw, places = key(0, "types", i), np.arange(len(growth))
         for stratum in strata:
             places[stratum] = draw.permutation(stratum)
-        chance.append(rank_correlation(growth[places][known], distinct, share))
-    return rank_correlation(growth[known], distinct, share), np.array(chance)
+        chance.append(rank_correlation(growth[places][keys], distinct, share))
+    return rank_correlation(growth[keys], distinct, share), np.array(chance)
 
 
 def late_motion(curves: TextAttention) -> float | None:
     """Mean total variation between checkpoints in the last tenth of a run; None if there are too few checkpoints."""
-    moved = curves.motion.variation
-    return float(np.mean(last_tenth(moved))) if len(moved) >= LIMITS.late else None
+    variation = curves.motion.variation
+    return float(np.mean(last_tenth(variation))) if len(variation) >= LIMITS.late else None
 
 
 def late_entropy(curves: TextAttention) -> float:
@@ -152,8 +152,8 @@ def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
     assert curves is not None
     measured, chance = partial_ranks(curves)
     if not curves.loss[-1] < curves.prior_loss:
-        why = "the loss did not fall below that of the prior, so the model does not use the windows yet; take more --steps"
-        return Comparison(None, measured, "above", None, why)
+        obstacle = "the loss did not fall below that of the prior, so the model does not use the windows yet; take more --steps"
+        return Comparison(None, measured, "above", None, obstacle)
     if not np.isfinite(measured):
         return undecided("all types are equally distinct, or no score moved", None, "above")
     reason = "at equal frequency the rank correlation of z with KL(next | type || next) of held-out windows"
@@ -163,8 +163,8 @@ def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
     against_chance = beyond_chance(measured, chance, reason, measured_error=TWO_SIDED * float(np.std(chance)))
     peak = peak_of(curves.motion, after_prior(curves)[1]).time
     if against_chance.holds is False and (peak is None or 3 * peak > float(curves.time[-1])):
-        why = "undecided, because attention did not move most in the first third of the run; take more --steps"
-        return replace(against_chance, holds=None, reason=f"{against_chance.reason}; {why}")
+        obstacle = "undecided, because attention did not move most in the first third of the run; take more --steps"
+        return replace(against_chance, holds=None, reason=f"{against_chance.reason}; {obstacle}")
     return against_chance
 
 
@@ -183,20 +183,20 @@ def _rate_regime(evidence: TextEvidence) -> Regime:
 
 @claim("SnS:text-rate", _rate_regime)
 def _larger_sparser(evidence: TextEvidence) -> Comparison:
-    here, error = late_entropy(evidence.curves), entropy_error(evidence.curves)
+    entropy, error = late_entropy(evidence.curves), entropy_error(evidence.curves)
     if evidence.decays:  # a companion run would decide nothing
         curve = evidence.curves.entropy
-        why = f"entropy{evidence.curves.whose} goes {curve[0]:.3f} -> {curve.min():.3f} -> {here:.3f} nats"
-        return Comparison("sparser", here, "sign", None, why, unit="nats")
+        course = f"entropy{evidence.curves.whose} goes {curve[0]:.3f} -> {curve.min():.3f} -> {entropy:.3f} nats"
+        return Comparison("sparser", entropy, "sign", None, course, unit="nats")
     if evidence.unlearned is not None:
-        return Comparison("sparser", here, "sign", None, evidence.unlearned, unit="nats")
+        return Comparison("sparser", entropy, "sign", None, evidence.unlearned, unit="nats")
     slower = evidence.companion("with_steps", {"lr": evidence.rate / 2})
-    half, other = late_entropy(slower), entropy_error(slower)
-    both = float(np.hypot(error, other))
-    holds = True if here < half - both else False if here > half + both else None
-    numbers = f"{here:.3f} nats at rate {evidence.rate:g} and {half:.3f} at half of it, with an error of {both:.3f}"
+    half, slower_error = late_entropy(slower), entropy_error(slower)
+    both = float(np.hypot(error, slower_error))
+    holds = True if entropy < half - both else False if entropy > half + both else None
+    numbers = f"{entropy:.3f} nats at rate {evidence.rate:g} and {half:.3f} at half of it, with an error of {both:.3f}"
     reason = f"entropy of held-out attention{evidence.curves.whose} is {numbers}, with the same seed and steps"
-    return Comparison(half, here, "below", holds, reason, other, error, "nats")
+    return Comparison(half, entropy, "below", holds, reason, slower_error, error, "nats")
 
 
 def _freezing_regime(evidence: TextEvidence) -> Regime:
@@ -211,20 +211,20 @@ def _freezing(evidence: TextEvidence) -> Comparison:
     if evidence.unlearned is not None:
         return undecided(evidence.unlearned, LIMITS.small, "at least")
     companion = evidence.companion("with_steps", {"half_life": None}) if evidence.decays else evidence.curves
-    here, steady = late_motion(evidence.curves), late_motion(companion)
-    if here is None or steady is None:
-        why = f"the run has fewer than {LIMITS.late} intervals of {LIMITS.interval} steps; take more --steps"
-        return undecided(why, LIMITS.small, "at least")
-    moved = f"total variation{evidence.curves.whose} per {LIMITS.interval} steps at the end"
-    numbers = f"{moved} is {steady:.3f} at the constant rate {evidence.rate:g}"
+    motion, steady = late_motion(evidence.curves), late_motion(companion)
+    if motion is None or steady is None:
+        few = f"the run has fewer than {LIMITS.late} intervals of {LIMITS.interval} steps; take more --steps"
+        return undecided(few, LIMITS.small, "at least")
+    subject = f"total variation{evidence.curves.whose} per {LIMITS.interval} steps at the end"
+    numbers = f"{subject} is {steady:.3f} at the constant rate {evidence.rate:g}"
     if np.max(companion.motion.variation) < LIMITS.small:
-        return Comparison(LIMITS.small, here, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")
+        return Comparison(LIMITS.small, motion, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")
     if not evidence.decays:
         state = "attention still moves" if steady >= LIMITS.small else "attention is frozen"
         reason = f"{numbers}, entropy is {late_entropy(evidence.curves):.3f} nats; {state}"
         return Comparison(LIMITS.small, steady, "at least", steady >= LIMITS.small, reason)
-    holds = here < LIMITS.small <= steady
-    return Comparison(LIMITS.small, here, "below", holds, f"{numbers} and {here:.3f} at the decaying rate")
+    holds = motion < LIMITS.small <= steady
+    return Comparison(LIMITS.small, motion, "below", holds, f"{numbers} and {motion:.3f} at the decaying rate")
 
 
 TEXT_CLAIMS = claim.claims

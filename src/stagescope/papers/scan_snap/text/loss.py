@@ -232,10 +232,10 @@ class TextTransformer(Described):
         """
         from stagescope.autodiff import jax, jnp
 
-        left = iter(masks or ())
+        remaining = iter(masks or ())
 
         def dropped(part: Any) -> Any:
-            mask = next(left, None)
+            mask = next(remaining, None)
             return part if mask is None else jnp.where(mask, part / (1 - self.dropout), 0)
 
         def linear(x: Any, name: str, i: str) -> Any:
@@ -297,9 +297,9 @@ class TextTransformerLoss(TokenWindowLoss):
 
     @model_validator(mode="after")
     def _small(self) -> Self:
-        what, many = f"{self.batch:,} windows of {self.length:,} tokens", "--streams" if self.in_order else "--batch"
-        require_memory(f"the logits of {what}", f"lower {many}, --window or --vocab", self.batch, self.length, self.model.vocab)
-        require_memory(f"the attention of {what}", f"lower {many} or --window", self.batch, self.length, self.length)
+        size, flag = f"{self.batch:,} windows of {self.length:,} tokens", "--streams" if self.in_order else "--batch"
+        require_memory(f"the logits of {size}", f"lower {flag}, --window or --vocab", self.batch, self.length, self.model.vocab)
+        require_memory(f"the attention of {size}", f"lower {flag} or --window", self.batch, self.length, self.length)
         return self
 
     def minibatch(self, step: int) -> np.ndarray:
@@ -362,8 +362,8 @@ def next_token_loss(model: TextTransformer, params: Any, data: Any) -> Any:
 
     tokens = data["tokens"]
     logits, _ = model.forward(params, tokens[:, :-1], data.get("masks"))
-    own = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=2)[..., 0]
-    return jnp.mean(jax.nn.logsumexp(logits, axis=2) - own)
+    target_logits = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=2)[..., 0]
+    return jnp.mean(jax.nn.logsumexp(logits, axis=2) - target_logits)
 
 
 @lru_cache(maxsize=8)

@@ -23,14 +23,14 @@ Masses = tuple[np.ndarray, np.ndarray]
 class Motion:
     """Total variation of attention from one checkpoint to the next, mean over queries; `start` and `stop` are clock times.
 
-    `left` is the total variation from each `start` to the end of the run: the motion that is still to come, without the
+    `ahead` is the total variation from each `start` to the end of the run: the motion that is still to come, without the
     noise that attention comes back from.
     """
 
     start: np.ndarray
     stop: np.ndarray
     variation: np.ndarray
-    left: np.ndarray
+    ahead: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -153,17 +153,17 @@ def text_attention(run: Run) -> TextAttention:
 
 def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     process = law.process
-    held = process.part("held-out")
+    windows = process.part("held-out")
     scores = run.params["Z"][:, 0, law.rows]
-    common, distinct = process.common[held.key], process.distinct[held.key]
+    common, distinct = process.common[windows.key], process.distinct[windows.key]
     sums: list[list[float]] = []
 
     def see(now: np.ndarray, before: np.ndarray | None) -> None:
         (attention,) = now
         sums.append([attention[common].sum(), attention[distinct].sum(), entr(attention).sum()])
 
-    motion = _motion(run, lambda frame: held.attention(scores[frame])[None], len(held), see)
-    means = np.array(sums).T / len(held)
+    motion = _motion(run, lambda frame: windows.attention(scores[frame])[None], len(windows), see)
+    means = np.array(sums).T / len(windows)
     return TopicAttention(
         **_shared(run, process.prior_loss, means[2], motion),
         held_loss=on_held_out(law).value(run.at(-1)),
@@ -178,16 +178,16 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     """From all rows of attention on held-out windows but the first, which has one token only."""
     judge = held_out(law)
     rows = len(judge.seen) * (law.length - 1)
-    entropy, moved, same = [], [], []
+    entropy, variations, unchanged = [], [], []
 
     def see(now: np.ndarray, before: np.ndarray | None) -> None:
         entropy.append([float(row_entropy(layer).mean()) for layer in now])
         if before is not None:
-            moved.append(variation(before, now).mean(axis=(1, 2)))
-            same.append(argmax_kept(before, now).mean(axis=(1, 2)))
+            variations.append(variation(before, now).mean(axis=(1, 2)))
+            unchanged.append(argmax_kept(before, now).mean(axis=(1, 2)))
 
     motion = _motion(run, lambda frame: judge.attention(run.at(frame))[:, :, 1:], rows, see)
-    curves = np.array(entropy), np.array(moved[1:]), np.array(same[1:])  # the first checkpoint was compared with itself
+    curves = np.array(entropy), np.array(variations[1:]), np.array(unchanged[1:])  # the first checkpoint was compared with itself
     layers = tuple(LayerAttention(*(curve[:, i] for curve in curves)) for i in range(law.model.layers))
     shared = _shared(run, law.process.unigram_loss(), layers[0].entropy, motion)
     return TextAttention(**shared, held_loss=judge.value(run.at(-1)), layers=layers)
@@ -199,21 +199,21 @@ def _motion(run: Run, attention: Callable[[int], np.ndarray], rows: int, see: Ca
     `see` gets the attention of every frame, and at a checkpoint also that of the checkpoint before.
     """
 
-    def apart(one: np.ndarray, other: np.ndarray) -> float:
+    def distance(one: np.ndarray, other: np.ndarray) -> float:
         return 0.5 * float(np.abs(one[0] - other[0]).sum(dtype=float)) / rows
 
-    at = checkpoints(run.step)
-    end, before = attention(int(at[-1])), attention(int(at[0]))
-    moved, left = [], []
+    compared = checkpoints(run.step)
+    end, before = attention(int(compared[-1])), attention(int(compared[0]))
+    variations, ahead = [], []
     for frame in range(run.frames):
         now = attention(frame)
-        see(now, before if frame in at else None)
-        if frame in at:
-            moved.append(apart(now, before))
-            left.append(apart(now, end))
+        see(now, before if frame in compared else None)
+        if frame in compared:
+            variations.append(distance(now, before))
+            ahead.append(distance(now, end))
             before = now
-    time = run.time[at]
-    return Motion(time[:-1], time[1:], np.array(moved[1:]), np.array(left[:-1]))
+    time = run.time[compared]
+    return Motion(time[:-1], time[1:], np.array(variations[1:]), np.array(ahead[:-1]))
 
 
 def known_windows(tokens: np.ndarray, words: tuple[str, ...], count: int) -> list[int]:
@@ -235,5 +235,5 @@ def held_out(law: TextTransformerLoss) -> TextTransformerLoss:
 
 
 def _shared(run: Run, prior_loss: float, entropy: np.ndarray, motion: Motion) -> dict[str, Any]:
-    own = {"time": run.time, "step": run.step, "loss": np.asarray(run.series["loss"])}
-    return {**own, "prior_loss": prior_loss, "entropy": entropy, "motion": motion}
+    curves = {"time": run.time, "step": run.step, "loss": np.asarray(run.series["loss"])}
+    return {**curves, "prior_loss": prior_loss, "entropy": entropy, "motion": motion}

@@ -115,12 +115,12 @@ class TopicWindows(Process):
 
         Scores also fit the noise of the training windows, so only this distinctness is a test of them [SnS:text-frequency].
         """
-        held, keys = self.part("held-out"), len(self.keys)
-        classes, target = np.unique(held.target, return_inverse=True)  # a class may be missing here
-        inside = replace(held, target=target).inside(keys, len(classes))
+        windows, keys = self.part("held-out"), len(self.keys)
+        classes, target = np.unique(windows.target, return_inverse=True)  # a class may be missing here
+        inside = replace(windows, target=target).inside(keys, len(classes))
         enough = inside.sum(axis=0) >= self.least
         distinctness = np.full(keys, np.nan)
-        law = np.bincount(target) / len(held)
+        law = np.bincount(target) / len(windows)
         distinctness[enough] = divergence(inside[:, enough], law) - (len(classes) - 1) / (2 * inside[:, enough].sum(axis=0))
         return distinctness
 
@@ -132,8 +132,8 @@ class TopicWindows(Process):
     @cached_property
     def held_share(self) -> np.ndarray:
         """The share of held-out windows that hold each key (keys,)."""
-        held = self.part("held-out")
-        return np.bincount(held.key, minlength=len(self.keys)) / len(held)
+        windows = self.part("held-out")
+        return np.bincount(windows.key, minlength=len(self.keys)) / len(windows)
 
     @cached_property
     def common(self) -> np.ndarray:
@@ -183,17 +183,17 @@ def topic_windows(
         >>> ss.topic_windows(ss.read_corpus("words.txt", vocab=9), "the", ("cat", "dog"), window=4, least=1).nexts
         ('cat', 'dog')
     """
-    chosen = tuple(nexts) or choose_nexts(corpus, query, topics=topics, window=window, least=least)
-    windows = TopicWindows(corpus=corpus, query=query, nexts=chosen, window=window, least=least)
-    if query in chosen:
+    words = tuple(nexts) or choose_nexts(corpus, query, topics=topics, window=window, least=least)
+    windows = TopicWindows(corpus=corpus, query=query, nexts=words, window=window, least=least)
+    if query in words:
         raise InputError(f"{query!r} is the query and cannot be a next word as well")
     for part in ("train", "held-out"):
-        seen = np.bincount(windows.part(part).target, minlength=len(chosen))
-        if not seen.all() and part == "train":
-            lacking = chosen[int(np.argmin(seen))]
-            raise InputError(f"{query!r} is never followed by {lacking!r} in the training stretches of {corpus.source}")
-        if not seen.any():
-            raise InputError(f"no held-out stretch of {corpus.source} has {query!r} before {', '.join(chosen)}: take other words")
+        counts = np.bincount(windows.part(part).target, minlength=len(words))
+        if not counts.all() and part == "train":
+            word = words[int(np.argmin(counts))]
+            raise InputError(f"{query!r} is never followed by {word!r} in the training stretches of {corpus.source}")
+        if not counts.any():
+            raise InputError(f"no held-out stretch of {corpus.source} has {query!r} before {', '.join(words)}: take other words")
     return windows
 
 
@@ -207,8 +207,8 @@ def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int
     stream, token = corpus.train, corpus.token(query)
     places = _places(stream, token, window, LIMITS.stretches)[0]
     if not len(places):
-        where = f"in the training stretches of {corpus.source}"
-        raise InputError(f"{query!r} never has {window} tokens before it {where}; take a shorter --window")
+        region = f"in the training stretches of {corpus.source}"
+        raise InputError(f"{query!r} never has {window} tokens before it {region}; take a shorter --window")
     count = min(LIMITS.sampled, len(places))
     places = places[np.arange(count) * len(places) // count]
     after = stream[places + 1]
@@ -225,21 +225,21 @@ def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int
         raise InputError(f"{query!r} {need}: take a more frequent --query, or name --nexts, or lower --least")
     number = np.full(corpus.size, -1)
     number[candidates] = np.arange(len(candidates))
-    own = number[after][row]
-    here = np.bincount(own[own >= 0] * corpus.size + kind[own >= 0], minlength=len(candidates) * corpus.size)
+    candidate = number[after][row]
+    inside = np.bincount(candidate[candidate >= 0] * corpus.size + kind[candidate >= 0], minlength=len(candidates) * corpus.size)
     usable = (total >= least) & ~common
-    says = _information(here.reshape(len(candidates), -1)[:, usable], total[usable], often[candidates], windows)
+    says = _information(inside.reshape(len(candidates), -1)[:, usable], total[usable], often[candidates], windows)
     best = np.argsort(-says, kind="stable")[:topics]
     return tuple(corpus.words[i] for i in candidates[np.sort(best)])
 
 
-def _information(inside: np.ndarray, total: np.ndarray, own: np.ndarray, windows: int) -> np.ndarray:
+def _information(inside: np.ndarray, total: np.ndarray, counts: np.ndarray, windows: int) -> np.ndarray:
     """sum_l (G_l - 1)/2n of each candidate (rows), with G_l of the table: type l in the window or not, candidate next or not."""
-    size = own[:, None].astype(float)
-    share, rest = total / windows, windows - size
+    size = counts[:, None].astype(float)
+    share, remaining = total / windows, windows - size
     half = rel_entr(inside, size * share) + rel_entr(size - inside, size * (1 - share))
-    half += rel_entr(total - inside, rest * share) + rel_entr(rest - total + inside, rest * (1 - share))
-    return np.sum(half - 0.5, axis=1) / own
+    half += rel_entr(total - inside, remaining * share) + rel_entr(remaining - total + inside, remaining * (1 - share))
+    return np.sum(half - 0.5, axis=1) / counts
 
 
 @lru_cache(maxsize=4)
@@ -271,8 +271,8 @@ def _places(stream: np.ndarray, token: int, window: int, stretches: int) -> tupl
     places = places[(places >= window) & (places < len(stream) - 1)]
     first, last = (places - window) * stretches // len(stream), (places + 1) * stretches // len(stream)
     places, stretch = places[first == last], first[first == last]
-    held = stretch % LIMITS.held_every == LIMITS.held_every - 1
-    return places[~held], places[held]
+    held_out = stretch % LIMITS.held_every == LIMITS.held_every - 1
+    return places[~held_out], places[held_out]
 
 
 def _types(stream: np.ndarray, places: np.ndarray, window: int, token: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,11 +14,7 @@ from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import companion_run
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import TextEvidence
-from stagescope.papers.scan_snap.text.observables import (
-    TextAttention,
-    recorded_finely,
-    text_attention,
-)
+from stagescope.papers.scan_snap.text.observables import TextAttention, recorded_finely, text_attention
 from stagescope.papers.scan_snap.text.stages import detect
 
 
@@ -35,9 +31,9 @@ class TextSnapReading(Reading):
         """Of the run, or of its replay where checkpoints are missing."""
         if recorded_finely(self.run):
             return text_attention(self.run)
-        wanted = Every(n=LIMITS.interval).steps(int(self.run.step[-1]))
-        again = self.replay(wanted)
-        return text_attention(self.run if again is None else again.only(np.flatnonzero(np.isin(again.step, wanted))))
+        steps = Every(n=LIMITS.interval).steps(int(self.run.step[-1]))
+        again = self.replay(steps)
+        return text_attention(self.run if again is None else again.only(np.flatnonzero(np.isin(again.step, steps))))
 
     @cached_property
     def stages(self) -> Stages:

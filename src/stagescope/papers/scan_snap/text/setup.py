@@ -20,7 +20,7 @@ from stagescope.papers.study import Setup
 def text_setup(options: TextSnapOptions, seed: int) -> Setup:
     check_use(options)
     topical, corpus = options.model == "topics", options.read()
-    what, params, facts = (_topics if topical else _transformer)(options, corpus, seed)
+    loss, params, facts = (_topics if topical else _transformer)(options, corpus, seed)
     steps = options.steps or (3000 if topical else 1500)
     rate = options.lr or (0.01 if options.optimizer == "adam" else 1.0 if topical else 5.0)
     half_life = None if options.decay is None else steps * math.log(2) / -math.log(options.decay)
@@ -30,7 +30,7 @@ def text_setup(options: TextSnapOptions, seed: int) -> Setup:
     if topical and not options.rate_y:
         raise InputError("--rate-y 0 leaves Y at zero, and then Z never moves: take a rate above 0")
     return Setup(
-        what=what,
+        what=loss,
         params=params,
         dynamics=make_descent(options, rates=rates, lr=rate, steps=steps, clip=clip, half_life=half_life),
         record=Every(n=LIMITS.fine if topical and steps <= LIMITS.fine * LIMITS.most_frames else LIMITS.interval),

@@ -47,9 +47,9 @@ def detect(curves: TextAttention, *, clock: str, status: str) -> Stages:
     if masses is not None:
         events |= _shifts(curves.time, *masses, prior, notes, end)
     events |= _moves(curves.motion, later, notes, end)
-    missing = {name: notes[name] for name, event in events.items() if event.time is None}
-    times = {name: found.time for name, found in events.items()}
-    return Stages.of(status, clock, events, _stages(curves, masses, times, later), missing)
+    reasons = {name: notes[name] for name, event in events.items() if event.time is None}
+    times = {name: event.time for name, event in events.items()}
+    return Stages.of(status, clock, events, _stages(curves, masses, times, later), reasons)
 
 
 def _prior(curves: TextAttention, masses: Masses | None, prior: float | None) -> Event:
@@ -60,8 +60,8 @@ def _prior(curves: TextAttention, masses: Masses | None, prior: float | None) ->
     curve = masses[0]
     # The 95 % half-width of the curve from the noise of one tenth of the run, as that of a random walk.
     error = TWO_SIDED * float(np.sqrt(variation(curves.time, curve)[-1] / LIMITS.late))
-    alike = curves.time[curve >= curve.max() - error]
-    return Event(prior, float(alike[0]), float(alike[-1]), how="most attention on common types")
+    times = curves.time[curve >= curve.max() - error]
+    return Event(prior, float(times[0]), float(times[-1]), how="most attention on common types")
 
 
 def _crossed(time: np.ndarray, curve: np.ndarray, level: float, *, rising: bool, after: float = 0.0) -> Event:
@@ -96,19 +96,19 @@ def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -
         notes["peak"] = flat if later.size else few
         notes["snap"] = "the motion of attention did not pass a peak"
         return {"peak": peak, "snap": Event.missing()}
-    left, moved = motion.left[later], float(motion.left[later].max())
-    notes["snap"] = f"attention moved by {moved:.3f} in all after the prior, less than {LIMITS.small:g}"
-    if moved < LIMITS.small:
+    ahead, total = motion.ahead[later], float(motion.ahead[later].max())
+    notes["snap"] = f"attention moved by {total:.3f} in all after the prior, less than {LIMITS.small:g}"
+    if total < LIMITS.small:
         return {"peak": peak, "snap": Event.missing()}
     error = TWO_SIDED * late_noise(motion)
-    snap = crossing(motion.start[later], left, LIMITS.left * moved, False, error=error, after=peak.time, how="motion to come")
+    snap = crossing(motion.start[later], ahead, LIMITS.ahead * total, False, error=error, after=peak.time, how="motion to come")
     # The share of the motion since the prior that is still to come when time is a third of the end.
-    share = float(np.interp(motion.stop[-1] / LIMITS.longer, motion.start[later], left) / moved)
+    share = float(np.interp(motion.stop[-1] / LIMITS.longer, motion.start[later], ahead) / total)
     notes["snap"] = (
-        f"while time tripled to the end, attention went {share:.0%} of its way since the prior, above {LIMITS.left:.0%}"
+        f"while time tripled to the end, attention went {share:.0%} of its way since the prior, above {LIMITS.ahead:.0%}"
     )
-    known = snap.time is not None and LIMITS.longer * snap.time <= motion.stop[-1]
-    return {"peak": peak, "snap": snap if known else Event.missing()}
+    certain = snap.time is not None and LIMITS.longer * snap.time <= motion.stop[-1]
+    return {"peak": peak, "snap": snap if certain else Event.missing()}
 
 
 def late_noise(motion: Motion) -> float:
@@ -124,13 +124,13 @@ def peak_of(motion: Motion, later: np.ndarray) -> Event:
     """The largest variation after the prior; its interval holds all that the scatter at the end cannot tell from it."""
     if later.size < 2:
         return Event.missing()
-    moved = motion.variation[later]
-    top, scatter = int(np.argmax(moved)), float(np.std(last_tenth(moved, 2)))
-    if moved[top] < LIMITS.above * late_noise(motion) or top == later.size - 1:
+    variations = motion.variation[later]
+    top, scatter = int(np.argmax(variations)), float(np.std(last_tenth(variations, 2)))
+    if variations[top] < LIMITS.above * late_noise(motion) or top == later.size - 1:
         return Event.missing()
-    alike = later[moved >= moved[top] - TWO_SIDED * scatter]
+    ties = later[variations >= variations[top] - TWO_SIDED * scatter]
     middle = float(motion.start[later[top]] + motion.stop[later[top]]) / 2
-    return Event(middle, float(motion.start[alike[0]]), float(motion.stop[alike[-1]]), how="largest motion between checkpoints")
+    return Event(middle, float(motion.start[ties[0]]), float(motion.stop[ties[-1]]), how="largest motion between checkpoints")
 
 
 def _stages(
@@ -138,13 +138,13 @@ def _stages(
 ) -> tuple[Stage, ...]:
     """The prior; the scan, from there to the snap; then snapped. The last stage has the motion after the prior as facts."""
     first = float(curves.time[0])
-    moved = curves.motion.variation[later]
-    at_end = {"last_motion": float(moved[-1]), "largest_motion": float(moved.max())} if moved.size else {}
-    shown = {"entropy": curves.entropy}
+    variations = curves.motion.variation[later]
+    at_end = {"last_motion": float(variations[-1]), "largest_motion": float(variations.max())} if variations.size else {}
+    stage_curves = {"entropy": curves.entropy}
     if masses is not None:
-        shown |= {"common mass": masses[0], "distinct mass": masses[1]}
+        stage_curves |= {"common mass": masses[0], "distinct mass": masses[1]}
 
-    stage = partial(stage_of, curves.time, shown, at_end)
+    stage = partial(stage_of, curves.time, stage_curves, at_end)
     prior, snap = events["prior"], events["snap"]
     if prior is None:
         return (stage("prior", first, None),)

@@ -86,49 +86,49 @@ class _TopicPage:
         words = ", ".join(attention.process.nexts)
         about = f"Cross-entropy of the word after “{attention.process.query}” in nats; next words: {words}. The prior is the "
         about += "least loss without a window. Where the held-out loss rises again, the model fits noise of the training windows."
-        made = [Curve("loss", attention.loss), Curve("held-out loss", judge.values(self.run.params))]
-        return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=self.frames)
+        lines = [Curve("loss", attention.loss), Curve("held-out loss", judge.values(self.run.params))]
+        return curves("loss", "Loss", about, "nats", lines, levels=levels, log=True, frames=self.frames)
 
     def masses(self) -> View:
         attention = self.curves
-        made = [Curve("common types", attention.common_mass), Curve("distinct types", attention.distinct_mass)]
+        lines = [Curve("common types", attention.common_mass), Curve("distinct types", attention.distinct_mass)]
         counts = int(attention.process.common.sum()), int(attention.process.distinct.sum())
         about = f"Attention of held-out windows on the {counts[0]} common and the {counts[1]} distinct types; some may be both."
         about += " Attention on common types first rises, because the prior is learned through them; then it falls."
         levels = [Level("twice the start, distinct types", 2 * float(attention.distinct_mass[0]))]
         return curves(
-            "masses", "Attention on common and distinct types", about, "attention", made, levels=levels, frames=self.frames
+            "masses", "Attention on common and distinct types", about, "attention", lines, levels=levels, frames=self.frames
         )
 
     def attention_map(self) -> View:
-        chosen, values = self.mapped, self.attention
-        rest = values.sum(axis=2) - values[:, :, chosen].sum(axis=2)
-        cells = np.tile(np.append(self.kinds[chosen], 0), (values.shape[1], 1))
+        types, values = self.mapped, self.attention
+        remaining = values.sum(axis=2) - values[:, :, types].sum(axis=2)
+        cells = np.tile(np.append(self.kinds[types], 0), (values.shape[1], 1))
         process = self.curves.process
-        more = f" The {len(chosen)} common and distinct types with most attention at the end, of {len(self.words)} types in all."
+        note = f" The {len(types)} common and distinct types with most attention at the end, of {len(self.words)} types in all."
         return matrix(
             "attention",
             "Class attention",
             "c_n, the mean over the training windows of each class:"
-            f" row = next word after “{process.query}”, column = type.{more}",
-            np.concatenate([values[:, :, chosen], rest[:, :, None]], axis=2),
+            f" row = next word after “{process.query}”, column = type.{note}",
+            np.concatenate([values[:, :, types], remaining[:, :, None]], axis=2),
             rows=process.nexts,
-            columns=(*(self.words[i] for i in chosen), "all others"),
+            columns=(*(self.words[i] for i in types), "all others"),
             row_axis="next word",
             column_axis="type",
-            high=largest(values[:, :, chosen]) if len(chosen) else 1.0,
+            high=largest(values[:, :, types]) if len(types) else 1.0,
             marks=Marks(KINDS, cells),
             frames=self.frames,
         )
 
     def strongest(self) -> View:
         """For each class, the type that ends with most attention; common types are left out."""
-        last, made = np.where(self.curves.process.common, 0.0, self.attention[-1]), []
+        last, lines = np.where(self.curves.process.common, 0.0, self.attention[-1]), []
         for n, word in enumerate(self.curves.process.nexts[:MOST]):
             top = int(np.argmax(last[n]))
-            made.append(Curve(f"{word}: {self.words[top]}", self.attention[:, n, top], f"next word {word}"))
+            lines.append(Curve(f"{word}: {self.words[top]}", self.attention[:, n, top], f"next word {word}"))
         about = "For each next word, the type that ends with most attention; common types are left out. Names: “next word: type”."
-        return curves("tokens", "The strongest type of each next word", about, "attention", made, frames=self.frames)
+        return curves("tokens", "The strongest type of each next word", about, "attention", lines, frames=self.frames)
 
     def scores(self) -> View:
         """The highest scores and the lowest of common types by name; other types are drawn faintly behind them."""
@@ -136,15 +136,15 @@ class _TopicPage:
         order = np.argsort(-scores[-1])
         common = [i for i in order[::-1] if self.curves.process.common[i]]
         named = [*order[: SIZES.named], *(i for i in common[: SIZES.named] if i not in order[: SIZES.named])]
-        rest = [i for i in order if i not in named]
-        behind = rest[:: max(1, len(rest) // (MOST - len(named)))][: MOST - len(named)]
+        unnamed = [i for i in order if i not in named]
+        behind = unnamed[:: max(1, len(unnamed) // (MOST - len(named)))][: MOST - len(named)]
         family = ("types that are neither", "common types", "distinct types")
         first = [Curve(self.words[i], scores[:, i], family[kinds[i]]) for i in named]
-        made = [*first, *(Curve(self.words[i], scores[:, i], family[kinds[i]], faint=True) for i in behind)]
+        lines = [*first, *(Curve(self.words[i], scores[:, i], family[kinds[i]], faint=True) for i in behind)]
         ends = f"the {SIZES.named} highest, and the {SIZES.named} lowest of common types"
-        about = f"z_l, before the softmax. By name: {ends}; drawn faintly: {len(behind)} of the other {len(rest)}."
+        about = f"z_l, before the softmax. By name: {ends}; drawn faintly: {len(behind)} of the other {len(unnamed)}."
         about += " Scores of distinct types grow, those of common types fall."
-        return curves("scores", "Scores of types", about, "z", made, frames=self.frames)
+        return curves("scores", "Scores of types", about, "z", lines, frames=self.frames)
 
     def ranked(self) -> View:
         """All scores, ordered by distinctness: where the two rank alike, the colour changes steadily from left to right."""
@@ -173,7 +173,7 @@ class _TopicPage:
         row = self.curves.law.rows[types]
         some = shown(self.run, len(row) * self.run.params["Y"].shape[2], CELLS)
         values = np.swapaxes(np.asarray(some.run.params["Y"])[:, row], 1, 2)
-        rest = (f"each of {model.rest} others",) if model.rest else ()
+        rest_label = (f"each of {model.rest} others",) if model.rest else ()
         frames = some.frames if self.frames is None or some.frames is None else self.frames[some.frames]
         return matrix(
             "decoder",
@@ -181,7 +181,7 @@ class _TopicPage:
             "What a type (column) adds to the logit of each next word (row) if it has all the attention."
             f" The types are those of class attention, {len(types)} of {len(self.words)}.",
             values,
-            rows=(*map(process.label, model.outputs), *rest),
+            rows=(*map(process.label, model.outputs), *rest_label),
             columns=tuple(self.words[i] for i in types),
             row_axis="next word",
             column_axis="type",
@@ -226,28 +226,28 @@ def _uniform(vocab: int) -> Level:
     return Level("uniform prediction, ln M", float(np.log(vocab)))
 
 
-def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
-    at = checkpoints(found.step)[1:]
-    if not len(at) or len(at) != len(found.motion.variation):
+def _motion(attention: TextAttention, frames: np.ndarray | None) -> View | None:
+    stops = checkpoints(attention.step)[1:]
+    if not len(stops) or len(stops) != len(attention.motion.variation):
         return None
-    about = f"Total variation of held-out attention{found.whose} between checkpoints {LIMITS.interval} steps apart. "
+    about = f"Total variation of held-out attention{attention.whose} between checkpoints {LIMITS.interval} steps apart. "
     about += "The batches alone move it by 0.01 to 0.02. "
     about += "Attention has snapped where an eighth of the motion since the prior is still to come."
-    made = [Curve("total variation", found.motion.variation), *_higher(found, "variation")]
-    chosen = at if frames is None else frames[at]
+    lines = [Curve("total variation", attention.motion.variation), *_higher(attention, "variation")]
+    stop_frames = stops if frames is None else frames[stops]
     title, axis = "Motion of attention", f"per {LIMITS.interval} steps"
-    return curves("motion", title, about, axis, made, levels=[Level("frozen below", LIMITS.small)], log=True, frames=chosen)
+    return curves("motion", title, about, axis, lines, levels=[Level("frozen below", LIMITS.small)], log=True, frames=stop_frames)
 
 
-def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
-    about = f"Mean entropy of held-out attention{found.whose} over the {of}, in nats. Lower is sparser."
-    made = [Curve("entropy", found.entropy), *_higher(found, "entropy")]
-    return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
+def _entropy(attention: TextAttention, frames: np.ndarray | None, rows: str) -> View:
+    about = f"Mean entropy of held-out attention{attention.whose} over the {rows}, in nats. Lower is sparser."
+    lines = [Curve("entropy", attention.entropy), *_higher(attention, "entropy")]
+    return curves("entropy", "Entropy of attention", about, "nats", lines, frames=frames)
 
 
-def _higher(found: TextAttention, name: str) -> list[Curve]:
+def _higher(attention: TextAttention, name: str) -> list[Curve]:
     """A curve of each layer above the lowest."""
-    return [Curve(f"layer {i}", getattr(layer, name)) for i, layer in enumerate(found.layers[1:], start=2)]
+    return [Curve(f"layer {i}", getattr(layer, name)) for i, layer in enumerate(attention.layers[1:], start=2)]
 
 
 def transformer_views(reading: Reading) -> list[Maker]:
@@ -257,9 +257,9 @@ def transformer_views(reading: Reading) -> list[Maker]:
     some = shown(run, law.watched * law.length**2, OBSERVED)
     attention, judge = text_attention(some.run), held_out(law)
     tokens = judge.watched_tokens
-    chosen = known_windows(tokens, law.process.words, SIZES.maps)
-    maps = np.array([judge.attention(some.run.at(frame))[0, chosen] for frame in range(some.run.frames)])
-    words = [tuple(map(law.process.label, tokens[i].tolist())) for i in chosen]
+    windows = known_windows(tokens, law.process.words, SIZES.maps)
+    maps = np.array([judge.attention(some.run.at(frame))[0, windows] for frame in range(some.run.frames)])
+    words = [tuple(map(law.process.label, tokens[i].tolist())) for i in windows]
     return [
         partial(_text_loss, some.run, law, judge, some.frames),
         *(partial(_map, maps[:, i], words[i], i, attention.whose, some.frames) for i in range(len(words))),
@@ -275,9 +275,9 @@ def _text_loss(run: Run, law: TextTransformerLoss, judge: TextTransformerLoss, f
     corpus = law.process
     levels = (_uniform(corpus.vocab), Level("entropy of the words", corpus.unigram_loss()))
     about = f"Cross-entropy of the next word at every position, in nats, over {law.watched} windows of each part."
-    other = Curve("held-out loss", np.array([judge.value(run.at(frame)) for frame in range(run.frames)]))
-    made = [Curve("loss", np.asarray(run.series["loss"], dtype=float)), other]
-    return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=frames)
+    judged = Curve("held-out loss", np.array([judge.value(run.at(frame)) for frame in range(run.frames)]))
+    lines = [Curve("loss", np.asarray(run.series["loss"], dtype=float)), judged]
+    return curves("loss", "Loss", about, "nats", lines, levels=levels, log=True, frames=frames)
 
 
 def _map(values: np.ndarray, words: tuple[str, ...], place: int, whose: str, frames: np.ndarray | None) -> View:
@@ -306,8 +306,8 @@ def _embedding(run: Run, corpus: TextCorpus) -> View:
 
 
 def explain_text(reading: TextSnapReading) -> Explained:
-    said = f"{_sentence(reading.law)} {motion_words(reading.run)}"
-    return Explained(said, captions=captions(reading.told_stages, _said), glossary=WORDS.glossary["text"])
+    text = f"{_sentence(reading.law)} {motion_words(reading.run)}"
+    return Explained(text, captions=captions(reading.told_stages, _said), glossary=WORDS.glossary["text"])
 
 
 def _sentence(law: Any) -> str:
@@ -329,13 +329,13 @@ def _said(stage: Stage) -> str:
     facts = stage.facts
     if "entropy_start" not in facts:
         return plain(stage)
-    moved = f"The entropy of attention goes from {facts['entropy_start']:.3f} to {facts['entropy_stop']:.3f} nats"
+    sentence = f"The entropy of attention goes from {facts['entropy_start']:.3f} to {facts['entropy_stop']:.3f} nats"
     if "common_mass_start" in facts:
         common = f"attention on common words from {facts['common_mass_start']:.3f} to {facts['common_mass_stop']:.3f}"
-        moved += f", {common}, on distinct ones from {facts['distinct_mass_start']:.3f} to {facts['distinct_mass_stop']:.3f}"
+        sentence += f", {common}, on distinct ones from {facts['distinct_mass_start']:.3f} to {facts['distinct_mass_stop']:.3f}"
     happens = {
         "prior": "The model learns how frequent the next words are; it does this through any word that is often there.",
         "scan": "Scan: attention leaves words that are everywhere for words that tell what comes next.",
         "snapped": "Snap: almost all of the motion of attention is over.",
     }
-    return f"{happens.get(stage.name, plain(stage))} {moved}."
+    return f"{happens.get(stage.name, plain(stage))} {sentence}."
