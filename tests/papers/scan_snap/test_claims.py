@@ -140,10 +140,10 @@ def test_heads_that_start_equal_stay_equal_and_make_one_fast_head():
 def test_heads_that_start_further_apart_share_fewer_leading_tokens():
     made = {"heads": 3, "until": 100.0, "frames": 30}
     shared = []
-    for spread in (0.01, 0.5):
+    for spread, verdict in ((0.01, "inconclusive"), (0.5, "confirmed")):  # nearly equal heads lead with the same tokens
         run = ss.run_study("scan-snap", start_scores=spread, **made)
         row = {row.tag: row for row in ss.check(run)}["SnS:heads"]
-        assert row.verdict == "confirmed"
+        assert row.verdict == verdict
         shared.append(ss.study("scan-snap").numbers(run)["overlap"])
     assert shared[0] > 0.9
     assert shared[1] < 0.8
