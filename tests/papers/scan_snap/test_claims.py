@@ -126,6 +126,12 @@ def test_a_residual_connection_makes_tokens_local():
     assert [(row.tag, row.verdict) for row in rows] == [("SnS:residual", "confirmed")]
 
 
+def test_rates_say_once_why_theorem_2_does_not_speak():
+    rows = verdicts(start_scores=0.3, until=5.0, frames=10)
+    assert rows["SnS:rates"].reason == rows["SnS:theorem-2-common"].reason
+    assert rows["SnS:rates"].verdict == "not applicable"
+
+
 def test_heads_that_start_equal_stay_equal_and_make_one_fast_head():
     """Two equal heads are one head with Y = Y_1 + Y_2, at twice eta_Y; each score feels half of Y, so at half eta_Z."""
     made = {"num_unique": 4, "num_common": 2, "until": 30.0}
