@@ -19,6 +19,7 @@ from scipy.stats import t
 
 from stagescope.claims.claim import Verdict
 from stagescope.claims.ledger import Ledger
+from stagescope.options import option_words
 from stagescope.papers.published import Row
 from stagescope.papers.reading import check
 from stagescope.progress import Progress
@@ -88,7 +89,7 @@ def claim_row(item: Statement) -> Row:
 
 
 def options_text(options: Mapping[str, Any]) -> str:
-    return "".join(f" --{name.replace('_', '-')} {value}" for name, value in options.items())
+    return "".join(f" {word}" for name, value in options.items() for word in option_words(name, value))
 
 
 def measured_row(item: Statement) -> Row:

@@ -198,6 +198,10 @@ CONTRADICTED = {
 """Statements that fail by the science page or by the argument in their cause; all others hold where they can be decided."""
 
 
+def test_a_row_names_its_run_as_the_command_line_takes_it():
+    assert tables.options_text({"residual": True, "num_common": 0}) == " --residual --num-common 0"
+
+
 def test_statements_of_the_paper():
     rows = [tables.claim_row(item) if item.claim else tables.measured_row(item) for item in tables.read_statements()]
     failed = {row.quantity for row in rows if row.verdict == "contradicted"}

@@ -1,5 +1,6 @@
 """What section 7 of scan and snap says of several heads, as a claim on the frames of a run."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -66,6 +67,7 @@ def _regime(reading: HeadsReading) -> Regime:
     moved_share = float(np.mean(np.abs(last - first).sum(axis=-1))) / 2
     return regime_of(
         *conditions,
+        (overlap(reading.leads(0)) < 1, "all heads start with the same leading tokens, so none of them is to end on others"),
         (moved_share >= LIMITS.material, f"only {moved_share:.2g} of all attention has moved"),
         holds="flow, the decoder starts at zero, a query and a target per class, attention has moved",
     )
@@ -73,12 +75,13 @@ def _regime(reading: HeadsReading) -> Regime:
 
 @claim("SnS:heads", _regime)
 def _heads(reading: HeadsReading) -> Comparison:
-    """The share of the three leading tokens of each head and class at the start that lead at the end."""
+    """The share of the three leading tokens of each head and class at the start that lead at the end; heads must differ there."""
     first, last = reading.leads(0), reading.leads(-1)
     lasting = float(np.mean(np.sum(first & last, axis=-1))) / LIMITS.combination
     reason = f"{lasting:.1%} of the three leading tokens of each head still lead at the end"
     reason += f"; two heads share {overlap(first):.1%} of them at the start and {overlap(last):.1%} at the end"
-    return at_least(lasting, LIMITS.order, reason, unit="of the leading tokens")
+    compared = at_least(lasting, LIMITS.order, reason, unit="of the leading tokens")
+    return compared if overlap(last) < 1 else replace(compared, holds=False)
 
 
 HEADS_CLAIMS = claim.claims

@@ -219,10 +219,10 @@ def _rate_regime(evidence: Evidence) -> Regime:
     if evidence.commons == 0:
         return not_applicable("there are no common tokens")
     common = common_regime(evidence)
+    if not common.holds:
+        return common
     queries = (evidence.own_query or evidence.queries == 1, "only some of the classes share a query")
-    return theory(
-        evidence, (common.holds, common.sentence), queries, fast_decoder(evidence), holds="as theorem 2, a fast decoder"
-    )
+    return theory(evidence, queries, fast_decoder(evidence), holds="as theorem 2, a fast decoder")
 
 
 @_theorem("SnS:rates", _rate_regime, LIMITS.growth)

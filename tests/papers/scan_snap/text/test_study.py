@@ -74,6 +74,13 @@ def test_a_run_of_two_layers_is_read_by_its_lowest():
     assert list(ss.stages(run).events) == ["prior", "peak", "snap"]
 
 
+def test_a_run_too_short_for_two_checkpoints_is_read():
+    run = ss.run_study("text-snap", **{**SMALL, "steps": 3, "layers": 2})
+    assert ss.text_attention(run).layers[1].variation.shape == (0,)
+    assert [stage.name for stage in ss.stages(run)] == ["prior"]
+    assert all(row.verdict != "confirmed" and "raised" not in row.reason for row in ss.check(run))
+
+
 def test_a_companion_too_large_for_memory_is_the_same_one(monkeypatch):
     """It goes through a folder that is gone afterwards."""
     run = ss.run_study("text-snap", **{**SMALL, "steps": 100, "dropout": 0.1})

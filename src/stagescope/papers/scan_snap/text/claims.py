@@ -72,9 +72,8 @@ class TextEvidence(Evidence):
         gain = 1 - self.curves.held_loss / self.curves.prior_loss
         if gain >= LIMITS.small:
             return None
-        return (
-            f"the held-out loss is {gain:+.1%} below the entropy of the words, not {LIMITS.small:.0%}: no context is used there"
-        )
+        least = 1 - LIMITS.small
+        return f"the held-out loss is {1 - gain:.1%} of the entropy of the words, above {least:.0%}: no context is used there"
 
 
 def held_out_gain(run: Run, topics: TopicAttention) -> tuple[float, np.ndarray]:

@@ -187,7 +187,8 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
             unchanged.append(argmax_kept(before, now).mean(axis=(1, 2)))
 
     motion = _motion(run, lambda frame: judge.attention(run.at(frame))[:, :, 1:], rows, see)
-    curves = np.array(entropy), np.array(variations[1:]), np.array(unchanged[1:])  # the first checkpoint was compared with itself
+    series = (entropy, variations[1:], unchanged[1:])  # the first checkpoint was compared with itself
+    curves = [np.array(numbers).reshape(-1, law.model.layers) for numbers in series]
     layers = tuple(LayerAttention(*(curve[:, i] for curve in curves)) for i in range(law.model.layers))
     shared = _shared(run, law.process.unigram_loss(), layers[0].entropy, motion)
     return TextAttention(**shared, held_loss=judge.value(run.at(-1)), layers=layers)
