@@ -68,8 +68,8 @@ class FocusDilutionOptions(Options):
         listed = super().with_elements(name, elements)
         if name != "pi":
             return listed
-        given, others = sum(elements.values()), sum(value for place, value in enumerate(listed) if place not in elements)
-        share = (1 - given) / others if others > 0 else 1.0
+        changed, unchanged = sum(elements.values()), sum(value for place, value in enumerate(listed) if place not in elements)
+        share = (1 - changed) / unchanged if unchanged > 0 else 1.0
         return tuple(value if place in elements else value * share for place, value in enumerate(listed))
 
 
@@ -134,21 +134,21 @@ FORMS = {
 }
 _GIVEN, _FAMILY = {"pi0": False}, {"pi0": True}
 _SCALES = ("init_scale_w0", "init_scale_w1", "init_scale_wq", "init_scale_wk")
-_log, _whole = partial(Slider, step=200, log=True), partial(Slider, step=1, whole=True)
+_log, _integer = partial(Slider, step=200, log=True), partial(Slider, step=1, whole=True)
 PLAY = Playable(
     script=f"{_HERE}:play.js",
     sliders=(
         Slider("persistence", -0.3, 0.95),
         Slider("pi.*", 0.01, 0.95, where=_GIVEN),
         Slider("pi0", 0.1, 0.9, where=_FAMILY),
-        _whole("tokens", 2, 8, where=_FAMILY),
+        _integer("tokens", 2, 8, where=_FAMILY),
         Slider("delta", -0.1, 0.1, 0.001, where=_FAMILY),
         _log("scale", 0.1, 20),
-        _whole("width", 1, 12),
+        _integer("width", 1, 12),
         _log("init_scale", 1e-6, 0.3),
-        _whole("seed", 0, 9),
+        _integer("seed", 0, 9),
         _log("until", 10, 1e4),
-        _whole("key_width", 1, 12, like="width", more=True),
+        _integer("key_width", 1, 12, like="width", more=True),
         *(_log(name, 1e-6, 0.3, like="init_scale", more=True) for name in _SCALES),
     ),
     fixed={"form": "population", "optimizer": "flow", "transition": None, "shape": ()},

@@ -51,20 +51,20 @@ def token_views(reading: Reading) -> list[Maker]:
     run = reading.run
     rows = run.params["W0"][0]
     samples = shown(run, rows.size, OBSERVED), shown(run, len(rows) ** 2, BETWEEN)
-    seen, few = (_Seen(token_curves(some.run), some.frames) for some in samples)
+    sample, few = (_Seen(token_curves(some.run), some.frames) for some in samples)
     return [
-        partial(_loss, run, seen),
+        partial(_loss, run, sample),
         partial(_between, few, "attention"),
-        partial(_focus, seen),
-        partial(_entropy, seen),
-        partial(_values, seen, "W0"),
-        partial(_values, seen, "scores"),
-        partial(_embedding, seen),
-        partial(_row_norms, seen),
-        partial(_values, seen, "W1"),
+        partial(_focus, sample),
+        partial(_entropy, sample),
+        partial(_values, sample, "W0"),
+        partial(_values, sample, "scores"),
+        partial(_embedding, sample),
+        partial(_row_norms, sample),
+        partial(_values, sample, "W1"),
         partial(norms_view, run),
         partial(_between, few, "scores"),
-        partial(_excess, run, seen),
+        partial(_excess, run, sample),
         partial(speed_view, run),
     ]
 
@@ -102,24 +102,24 @@ def _between(seen: _Seen, slot: str) -> View:
 
 def _focus(seen: _Seen) -> View:
     """Attention on the frequent token, row by row: up is focus, back is dilution."""
-    found, most = seen.curves, seen.curves.frequent
-    base = Level(f"frequency of token {most}", float(found.pi[most]))
-    about = f"Attention of each query type on token {most}, the most frequent. Rising is focus, returning is dilution."
-    made = seen.rows(found.on_frequent, "query")
-    title, about, axis = "Focus and dilution, row by row", about + left_out(len(found.pi)), f"attention on token {most}"
-    return curves("focus", title, about, axis, made, levels=[base], frames=seen.frames)
+    run_curves, frequent = seen.curves, seen.curves.frequent
+    base = Level(f"frequency of token {frequent}", float(run_curves.pi[frequent]))
+    about = f"Attention of each query type on token {frequent}, the most frequent. Rising is focus, returning is dilution."
+    lines = seen.rows(run_curves.on_frequent, "query")
+    title, about, axis = "Focus and dilution, row by row", about + left_out(len(run_curves.pi)), f"attention on token {frequent}"
+    return curves("focus", title, about, axis, lines, levels=[base], frames=seen.frames)
 
 
 def _entropy(seen: _Seen) -> View:
     base = Level("entropy of the frequencies", seen.curves.law.process.unigram_loss())
     about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(seen.tokens))
-    made = seen.rows(seen.curves.entropy, "query")
-    return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
+    lines = seen.rows(seen.curves.entropy, "query")
+    return curves("entropy", "Entropy of attention rows", about, "nats", lines, levels=[base], frames=seen.frames)
 
 
 def _values(seen: _Seen, name: str) -> View:
     values = seen.curves.score_values if name == "scores" else singular_values(np.asarray(seen.curves.params[name]))
-    levels = [at for event, at in seen.curves.levels.items() if event[0] == MATRICES[name][2][:1]]
+    levels = [level for event, level in seen.curves.levels.items() if event[0] == MATRICES[name][2][:1]]
     return openings_view(name, values, max(levels, default=LIMITS.level), seen.frames)
 
 
@@ -133,36 +133,36 @@ MATRICES = {
 
 def openings_view(name: str, values: np.ndarray, level: float, frames: np.ndarray | None) -> View:
     """Singular values with the level at which directions open, where that is an event."""
-    slot, what, events = MATRICES[name]
-    about = f"Singular values of {what}, largest first."
+    slot, title, events = MATRICES[name]
+    about = f"Singular values of {title}, largest first."
     if events:
         about += f" A direction opens when its value passes {level:.3g}: the events {events}."
     about += left_out(values.shape[1], NAMED, "values")
-    made = many_curves(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
+    lines = many_curves(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
     levels = [Level("a direction opens", level)] if events else []
-    return curves(slot, f"Singular values of {what}", about, "singular value", made, levels=levels, log=True, frames=frames)
+    return curves(slot, f"Singular values of {title}", about, "singular value", lines, levels=levels, log=True, frames=frames)
 
 
 def _row_norms(seen: _Seen) -> View:
     about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(seen.tokens))
-    made = seen.rows(seen.curves.norms, "token")
-    return curves("row-norms", "Norms of the embedding's rows", about, "norm", made, log=True, frames=seen.frames)
+    lines = seen.rows(seen.curves.norms, "token")
+    return curves("row-norms", "Norms of the embedding's rows", about, "norm", lines, log=True, frames=seen.frames)
 
 
 def _embedding(seen: _Seen) -> View:
-    drawn = f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
-    return embedding_view("tokens", seen.curves.params["W0"], seen.tokens, seen.often, drawn, seen.frames)
+    sentence = f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
+    return embedding_view("tokens", seen.curves.params["W0"], seen.tokens, seen.often, sentence, seen.frames)
 
 
 def embedding_view(
     kind: str, rows: np.ndarray, names: Sequence[str], order: list[int], drawn: str, frames: np.ndarray | None
 ) -> View:
     """Rows of W0 in a plane, the first ones of an order; `drawn` says which ones where these are not all."""
-    chosen = order[:MOST_POINTS]
-    places, shares = plane(np.asarray(rows)[:, chosen])
+    indices = order[:MOST_POINTS]
+    places, shares = plane(np.asarray(rows)[:, indices])
     about = "Rows of W0 in the plane of their largest variance, all frames together; a row at the origin is zero."
     about += drawn if len(names) > MOST_POINTS else ""
-    labels, tokens = tuple(names[i] for i in chosen), kind == "tokens"
+    labels, tokens = tuple(names[i] for i in indices), kind == "tokens"
     return Points("embedding", f"Embedding of the {kind}", about, places, labels, shares, tokens=tokens, frames=frames)
 
 
@@ -219,8 +219,8 @@ def explain_run(reading: FocusDilutionReading) -> Explained:
     def words(stage: Stage) -> str:
         return " ".join([_said(stage, frequent, clock), *_total_focuses(stages, stage, clock)])
 
-    said = captions(stages, words, lambda *beside: _pause(reading, *beside))
-    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, said, GLOSSARY, "focus")
+    texts = captions(stages, words, lambda *beside: _pause(reading, *beside))
+    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, texts, GLOSSARY, "focus")
 
 
 def _sentence(law: Any) -> str:
@@ -252,12 +252,12 @@ def _said(stage: Stage, frequent: int, clock: str) -> str:
     if name == "dilution" and facts.get("norm_dips"):
         dips = [float(dip) for dip in facts["norm_dips"].values()]
         share = f"{100 * min(dips):.2g} % of their length"
-        why = f"their embeddings shrink to {share} and their queries turn away"
+        reason = f"their embeddings shrink to {share} and their queries turn away"
         if min(dips) < LIMITS.level:
             near = f"their embeddings pass near zero (down to {share})"
-            why = f"{near}, where a query asks for nothing and attention is by frequency alone"
-        many = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
-        return f"Rare tokens lose their attention on token {frequent} again: {why}. {many}."
+            reason = f"{near}, where a query asks for nothing and attention is by frequency alone"
+        count_text = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
+        return f"Rare tokens lose their attention on token {frequent} again: {reason}. {count_text}."
     if name == "lifting" or name.startswith("cycle"):
         order = {2: "second", 3: "third"}.get(facts["direction"], f"{facts['direction']}th")
         labels = ""
@@ -270,7 +270,9 @@ def _said(stage: Stage, frequent: int, clock: str) -> str:
 
 def _total_focuses(stages: Stages, stage: Stage, clock: str) -> Iterator[str]:
     """A sentence for each cycle on a token that begins in this stage of the run: after it began, and before the next one does."""
-    later = min((other.start for other in stages if not other.track and other.start > stage.start), default=np.inf)
+    later = min(
+        (following.start for following in stages if not following.track and following.start > stage.start), default=np.inf
+    )
     for cycle in stages:
         if cycle.name != "total focus" or not stage.start <= cycle.start < later:
             continue
@@ -312,7 +314,7 @@ def _falls(reading: FocusDilutionReading, start: float, stop: float) -> str:
     first, last = np.interp((start, stop), time, loss)
     if first - last <= LIMITS.negligible * np.ptp(loss):
         return f"The loss rests at {last:.4g}. "
-    reached = (time > start) & (loss <= first - 0.9 * (first - last))
-    until = float(time[np.argmax(reached)]) if reached.any() else stop
+    low = (time > start) & (loss <= first - 0.9 * (first - last))
+    until = float(time[np.argmax(low)]) if low.any() else stop
     rests = ", and then it rests" if until - start < 0.5 * (stop - start) else ""
     return f"The loss falls from {first:.4g} to {last:.4g}, nine tenths of that by {reading.run.clock} = {until:.4g}{rests}. "

@@ -36,8 +36,8 @@ def _reopens(evidence: Any) -> Comparison:
     reason = f"the effective rank goes from {rank[0]:.1f} to {np.nanmin(rank):.1f} and ends at {rank[-1]:.1f}"
     control = None if evidence.control is None else _reopening(evidence.control.run)[0]
     if np.nanmin(rank) > LIMITS.condensed * rank[0]:
-        said = f"{reason}: it never falls to {LIMITS.condensed:g} of its start"
-        return Comparison(LIMITS.margin, value, "at least", False, said, None, error, "of the smallest rank")
+        sentence = f"{reason}: it never falls to {LIMITS.condensed:g} of its start"
+        return Comparison(LIMITS.margin, value, "at least", False, sentence, None, error, "of the smallest rank")
     return at_least(value, LIMITS.margin, reason, measured_error=error, control=control, unit="of the smallest rank")
 
 
@@ -55,26 +55,26 @@ def times(run: Any) -> dict[str, int | None]:
 
 def _in_order(run: Any) -> bool | None:
     """Whether E1 comes before Q1 and Q1 before E2, each by more than one record; None where the run ended too early."""
-    at = times(run)
-    if at["E1"] is None or (at["Q1"] is None and at["E2"] is None):
+    events = times(run)
+    if events["E1"] is None or (events["Q1"] is None and events["E2"] is None):
         return None
-    if at["Q1"] is None or at["Q1"] <= at["E1"]:
+    if events["Q1"] is None or events["Q1"] <= events["E1"]:
         return False
-    if at["E2"] is None:
+    if events["E2"] is None:
         return None
-    return at["E2"] > at["Q1"] if abs(at["E2"] - at["Q1"]) > 1 else None
+    return events["E2"] > events["Q1"] if abs(events["E2"] - events["Q1"]) > 1 else None
 
 
 def _ordered(evidence: Any) -> Comparison:
     run = evidence.run
-    steps = {name: "not reached" if at is None else f"{run.time[at]:.5g}" for name, at in times(run).items()}
+    steps = {name: "not reached" if record is None else f"{run.time[record]:.5g}" for name, record in times(run).items()}
     holds, reason = _in_order(run), ", ".join(f"{name} at {step}" for name, step in steps.items())
     if evidence.control is not None:
-        same = _in_order(evidence.control.run)
-        reason += f"; the control is {'in' if same else 'not in'} this order"
-        holds = None if holds and same else holds
-    found = sorted((at, name) for name, at in times(run).items() if at is not None)
-    return Comparison("E1 < Q1 < E2", " < ".join(name for _, name in found), "more than one record apart", holds, reason)
+        in_order = _in_order(evidence.control.run)
+        reason += f"; the control is {'in' if in_order else 'not in'} this order"
+        holds = None if holds and in_order else holds
+    order = sorted((record, name) for name, record in times(run).items() if record is not None)
+    return Comparison("E1 < Q1 < E2", " < ".join(name for _, name in order), "more than one record apart", holds, reason)
 
 
 def watched_claims() -> tuple[Claim, ...]:
