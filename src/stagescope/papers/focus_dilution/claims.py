@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import claim
 from stagescope.claims.comparison import (
     Comparison,
     Condition,
@@ -22,9 +21,7 @@ from stagescope.fields.softmax import softmax
 from stagescope.landscape.linearise import Rise, last_rise
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS
-from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
-from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
-from stagescope.papers.focus_dilution.companion_options import another_flow
+from stagescope.papers.focus_dilution.claims_cycle import claim, flow_claim
 from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second, small_flow
 from stagescope.papers.focus_dilution.family import (
     saturated_attention,
@@ -67,6 +64,7 @@ def _legs(evidence: Evidence) -> np.ndarray | None:
     return np.array([first, attention_time - first, second - attention_time])
 
 
+@flow_claim("FD:eps-law", _scaled)
 def _eps_law(evidence: Evidence) -> Comparison:
     """The delay of each leg from eps/10 to eps/100 over ln 10 / rate, and how it differs from that between eps and eps/10.
 
@@ -250,6 +248,7 @@ def _lifted(evidence: Evidence) -> Regime:
     return base
 
 
+@claim("FD:delta-law", _lifted)
 def _delta_law(evidence: Evidence) -> Comparison:
     """The exponent of the measured rate in the limit of small delta.
 
@@ -321,6 +320,7 @@ def _saturated(evidence: Evidence) -> Regime:
     return narrowed(replace(base, sentence=holds), (len(stay) >= 2, words), (length >= least_length, short))
 
 
+@claim("FD:tangential", _saturated)
 def _tangential(evidence: Evidence) -> Comparison:
     """By how many e-folds gamma and beta of equal rare tokens part along the first direction, from the saturated end on."""
     family, stay, curves = family_of(evidence), _saturated_stay(evidence), evidence.curves
@@ -359,6 +359,7 @@ def _three(evidence: Evidence) -> Regime:
     return narrowed(replace(_population_flow(evidence), sentence=holds), (off <= family.delta**2, words))
 
 
+@claim("FD:kappa", _three)
 def _kappa(evidence: Evidence) -> Comparison:
     """The slope of ln sv_2(W0) against kappa delta.
 
@@ -398,6 +399,7 @@ def _long(evidence: Evidence) -> Condition:
     return bool(evidence.time[-1] >= least), f"the run ends before {LIMITS.plateau:g} Q1 = {least:.4g}"
 
 
+@claim("FD:stall", _stalling)
 def _stall(evidence: Evidence) -> Comparison:
     end, second = evidence.end, evidence.second
     second_text = "not reached" if second is None else f"{second:.4g}"
@@ -453,6 +455,7 @@ def _parting(evidence: Evidence) -> Parting | None:
     return Parting(float(spread.max()), float(spread[0]), float(time[-1] - time[0]))
 
 
+@claim("FD:lambda-c", _equal)
 def _lambda_c(evidence: Evidence) -> Comparison:
     asymmetry = family_of(evidence)
     assert asymmetry is not None
@@ -471,71 +474,4 @@ def _lambda_c(evidence: Evidence) -> Comparison:
     return Comparison(predicted, parting.way, "exact", predicted == parting.way, f"{parting.reason}; {asymmetry.member}")
 
 
-CLAIMS = (
-    *SADDLE_CLAIMS,
-    *CYCLE_CLAIMS,
-    claim(
-        "FD:eps-law",
-        "A tenfold smaller start delays each event by ln 10 over its rate",
-        _scaled,
-        _eps_law,
-        "E1",
-        "E2",
-        kind="prediction",
-        rules=4,
-        elsewhere=another_flow,
-        cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",
-    ),
-    claim(
-        "FD:delta-law",
-        "Halving the asymmetry halves the rate at which the flow leaves (1,1)",
-        _lifted,
-        _delta_law,
-        "Q1",
-        "E2",
-        kind="prediction",
-        rules=3,
-        cost="3 flows at a half, a quarter and an eighth of the asymmetry, up to eight times as long as this one",
-    ),
-    claim(
-        "FD:tangential",
-        "At the saturated (1,1) of equal rare tokens nothing grows inside the rank-one model",
-        _saturated,
-        _tangential,
-        "Q1",
-        "E2",
-        kind="prediction",
-        rules=3,
-    ),
-    claim(
-        "FD:kappa",
-        "At the saturated (1,1) of three tokens a new embedding direction opens at kappa delta, kappa in closed form",
-        _three,
-        _kappa,
-        "Q1",
-        "E2",
-        kind="prediction",
-    ),
-    claim(
-        "FD:stall",
-        "Without asymmetry the flow stalls at (1,1)",
-        _stalling,
-        _stall,
-        "Q1",
-        "end",
-        kind="prediction",
-        rules=3,
-    ),
-    claim(
-        "FD:lambda-c",
-        "With equal rare tokens a flow stays at the symmetric (1,1) where persistence is below lambda_c, and leaves it above",
-        _equal,
-        _lambda_c,
-        "Q1",
-        "E2",
-        kind="prediction",
-        rules=2,
-    ),
-    *PATH_CLAIMS,
-    *ADAM_CLAIMS,
-)
+CLAIMS = (*claim.claims, *ADAM_CLAIMS)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, norm
 
-from stagescope.claims.claim import Claim, claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import (
     Comparison,
     Condition,
@@ -35,7 +35,26 @@ from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenCounts, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import openings_of, row_cycles
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.params import Params, root_mean_square
+
+claim = ClaimTable(WORDS.claims)
+Compare = Callable[[Evidence], Comparison]
+
+
+def _in_regime(tag: str, regime: Callable[[Evidence], Regime]) -> Callable[[Compare], Compare]:
+    """A claim whose numbers exist only in its regime."""
+
+    def add(compare: Compare) -> Compare:
+        def inside(evidence: Evidence) -> Comparison:
+            decision = regime(evidence)
+            return compare(evidence) if decision.holds else undecided(decision.sentence)
+
+        claim(tag, regime)(inside)
+        return compare
+
+    return add
+
 
 # Regimes: for which optimiser, start and contexts each claim is derived.
 
@@ -245,6 +264,7 @@ def _recurring(evidence: Evidence) -> Regime:
 # Condensation.
 
 
+@_in_regime("FDA:signs", _condensing)
 def _signs(evidence: Evidence) -> Comparison:
     """Each neuron has the sign of |v|_1 X + |u|_1 Y of its own start: the top right vector of W0 says so."""
     steps, frame = evidence.steps, evidence.steps.fivefold
@@ -255,6 +275,7 @@ def _signs(evidence: Evidence) -> Comparison:
     return at_least(share, LIMITS.sign_share, f"{share:.1%} of {len(right)} neurons have the sign that their start predicts")
 
 
+@_in_regime("FDA:rows", _rowwise)
 def _rows(evidence: Evidence) -> Comparison:
     """W0(t) - W0(0) = 1 D^T: largest deviation of a row's displacement from the mean one, and the cosine with equal rows."""
     steps, frame = evidence.steps, evidence.steps.fivefold
@@ -292,6 +313,7 @@ def _alignment_of(curves: TokenCurves) -> np.ndarray:
     return al * np.sign(np.sum(w0 @ al))
 
 
+@_in_regime("FDA:offset", _condensing)
 def _offset(evidence: Evidence) -> Comparison:
     """Slope of the run's own gamma_j - mean on its closed form; 0 where nothing is left of pi. Its error is that of the start."""
     closed, covariance = offsets(evidence.steps.origin, evidence.start)
@@ -309,6 +331,7 @@ def _offset(evidence: Evidence) -> Comparison:
 # The first focus.
 
 
+@_in_regime("FDA:blind", _blind)
 def _blindness(evidence: Evidence) -> Comparison:
     """The focus of each row over that of independent tokens; what the choice of columns changes in that is its error."""
     steps = evidence.steps
@@ -330,6 +353,7 @@ def _blindness(evidence: Evidence) -> Comparison:
     return agreement(1.0, ratios[worst], LIMITS.blind_times, reason, predicted_error=errors[worst], unit="of the prediction")
 
 
+@_in_regime("FDA:total", _named)
 def _total(evidence: Evidence) -> Comparison:
     predicted = [cycle.row for cycle in row_cycles(evidence.steps.head()) if cycle.up is not None]
     texts = {name: _words(rows) for name, rows in (("predicted", predicted), ("measured", sorted(evidence.steps.ups)))}
@@ -341,6 +365,7 @@ def _words(rows: list[int]) -> str:
     return " ".join(map(str, rows)) or "none"
 
 
+@_in_regime("FDA:head", _wide)
 def _head_events(evidence: Evidence) -> Comparison:
     """The largest error of an event before Q2 over its tolerance: up 3 %, peak .03 of attention, dilution and return 5 %.
 
@@ -387,6 +412,7 @@ def pulls(steps: StepsEvidence, frame: int) -> np.ndarray:
     return -np.sum(steps.whole.slopes(params)[1] * steps.whole.model.scores(params), axis=1)
 
 
+@_in_regime("FDA:drag", _dragged)
 def _drag(evidence: Evidence) -> Comparison:
     """Whether attention stops growing when the sum of pulls turns: by d|WQ|^2/dt = 2 sum_i e_i it would at once under a flow.
 
@@ -438,6 +464,7 @@ def _saturated(evidence: Evidence, begin: float, stop: float) -> bool:
     return int(inside.sum()) > 1 and float(evidence.curves.on_frequent[inside].min()) >= 1 - LIMITS.negligible
 
 
+@_in_regime("FDA:freeze", _remembering)
 def _freeze(evidence: Evidence) -> Comparison:
     changes = {}
     for row, (begin, stop) in _windows(evidence).items():
@@ -470,6 +497,7 @@ def _entropy(law: np.ndarray) -> float:
     return float(-np.sum(law * np.log(np.where(law > 0, law, 1.0))))
 
 
+@_in_regime("FDA:stall", _captured)
 def _stalled(evidence: Evidence) -> Comparison:
     chain, loss = evidence.steps.law.process, float(evidence.steps.losses[-1])
     looks_at = np.argmax(evidence.curves.attention[-1], axis=1)
@@ -479,6 +507,7 @@ def _stalled(evidence: Evidence) -> Comparison:
     return agreement(predicted, loss, LIMITS.stall_loss, reason, unit="nats")
 
 
+@_in_regime("FDA:frozen", _too_small)
 def _frozen(evidence: Evidence) -> Comparison:
     """No total focus, the loss of the unigram law, and equal rows of W0."""
     steps = evidence.steps
@@ -512,6 +541,7 @@ def _heights(curves: TokenCurves, rare: list[int]) -> list[float]:
     return [rows[row].height for row in rare]
 
 
+@_in_regime("FDA:path", _on_path)
 def _path(evidence: Evidence) -> Comparison:
     """Peaks of the run, then of the head model at larger eps: all fall by more than their errors, none rises by more, and the
     last are as under gradients."""
@@ -552,6 +582,7 @@ def _foretold(evidence: Evidence, **change: Any) -> dict[str, float]:
     }
 
 
+@_in_regime("FDA:cycles", _recurring)
 def _cycles(evidence: Evidence) -> Comparison:
     """The median error of its events from the run's own start, and on how many events it is nearer than another start.
 
@@ -575,131 +606,4 @@ def _cycles(evidence: Evidence) -> Comparison:
     return Comparison(0.0, min(error, 1.0), LIMITS.cycle_times, holds, reason, unit="of the step")
 
 
-def _claim(
-    tag: str,
-    statement: str,
-    regime: Callable[[Evidence], Regime],
-    compare: Callable[[Evidence], Comparison],
-    *shown: str,
-    **more: Any,
-) -> Claim:
-    """A claim whose numbers exist only in its regime."""
-
-    def inside(evidence: Evidence) -> Comparison:
-        decision = regime(evidence)
-        return compare(evidence) if decision.holds else undecided(decision.sentence)
-
-    return claim(tag, statement, regime, inside, *shown, **{"kind": "prediction", **more})
-
-
-HEAD = "the head model from the same start, about a tenth of the cost of a wide run"
-ADAM_CLAIMS = (
-    _claim(
-        "FDA:signs",
-        "Each neuron condenses with the sign that its own start gives it",
-        _condensing,
-        _signs,
-        "start",
-        "E1",
-        rules=2,
-    ),
-    _claim(
-        "FDA:rows",
-        "All rows of the embedding move by the same vector, whatever pi is",
-        _rowwise,
-        _rows,
-        "start",
-        "E1",
-        rules=2,
-    ),
-    _claim(
-        "FDA:offset",
-        "Tokens differ along the common direction as a closed form says, by as much as starts scatter",
-        _condensing,
-        _offset,
-        "start",
-        "E1",
-        rules=2,
-    ),
-    _claim(
-        "FDA:blind",
-        "The first focus does not look at the transition matrix: with independent tokens it comes at the same step",
-        _blind,
-        _blindness,
-        "up*",
-        rules=3,
-        cost=f"{HEAD}, and the same with independent tokens",
-    ),
-    _claim(
-        "FDA:total",
-        "Rows focus totally, all but those that the head model names",
-        _named,
-        _total,
-        "up*",
-        cost=HEAD,
-        rules=2,
-    ),
-    _claim(
-        "FDA:head",
-        "One column of queries and keys gives focus, peak, dilution and return of every row",
-        _wide,
-        _head_events,
-        "up*",
-        "return*",
-        rules=3,
-        cost=HEAD,
-    ),
-    _claim(
-        "FDA:drag",
-        "Queries and keys stop growing when the pulls of rare rows outweigh that of the most frequent one",
-        _dragged,
-        _drag,
-        "up*",
-        kind="pattern",
-        rules=2,
-    ),
-    _claim(
-        "FDA:freeze",
-        "While all rows are in saturated focus the embeddings of rare tokens stand still",
-        _remembering,
-        _freeze,
-        "up*",
-        "dilution*",
-        rules=3,
-    ),
-    _claim(
-        "FDA:stall",
-        "Rows captured by one token know only their mean next token: the loss rests there, above what the chain allows",
-        _captured,
-        _stalled,
-        "end",
-        rules=2,
-    ),
-    _claim(
-        "FDA:frozen",
-        "From a start below sigma_c attention never opens, and the loss rests at the entropy of the tokens",
-        _too_small,
-        _frozen,
-        "end",
-        cost=f"{HEAD}, and from twice the start",
-        rules=2,
-    ),
-    _claim(
-        "FDA:path",
-        "Peaks of rare rows fall with eps of Adam, clearly, and down to those of gradient descent",
-        _on_path,
-        _path,
-        "up*",
-        rules=3,
-        cost="5 runs of the head model",
-    ),
-    _claim(
-        "FDA:cycles",
-        "32 columns of queries and keys give the openings and self-attention of later cycles, nearer than another start",
-        _recurring,
-        _cycles,
-        "self*",
-        cost=HEAD,
-        rules=3,
-    ),
-)
+ADAM_CLAIMS = claim.claims

@@ -2,19 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, not_applicable, regime_of, undecided
 from stagescope.detect.events import around, first_crossing
 from stagescope.detect.noise import flutter
 from stagescope.landscape.saddle_path import SaddlePath, plain_time
-from stagescope.papers.focus_dilution.claims_saddles import redistribution
-from stagescope.papers.focus_dilution.companion_options import another_flow
+from stagescope.papers.focus_dilution.claims_saddles import claim, flow_claim, redistribution
 from stagescope.papers.focus_dilution.evidence import Evidence, reaching_second, small_flow, visited
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import MOST_BY_LOOPS
@@ -24,6 +21,7 @@ from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles, row_tu
 # Focus and dilution: claims on the order of the openings, on dilution, and on whether the cycle repeats.
 
 
+@flow_claim("FD:stages", small_flow)
 def _order(evidence: Evidence) -> Comparison:
     """Attention opens at Q1, or at its onset where a weakly driven chain never reaches .1."""
     first, second = evidence.openings["E1"], evidence.second
@@ -60,6 +58,19 @@ def _driven(evidence: Evidence) -> np.ndarray | None:
     return share / np.abs(share).max()
 
 
+def _both(evidence: Evidence) -> Regime:
+    """The paper's setting: a flow from a small start on a lazy chain that stays at (1,0) and lasts until E2."""
+    base = visited(1, 0)(evidence)
+    if base.holds and not isinstance(evidence.law.process, LazyChain):
+        return Regime(False, "not a lazy chain: on others rows keep their focus beyond E2 more often than not")
+    base = reaching_second(evidence) if base.holds else base
+    driven = _driven(evidence) if base.holds else None
+    if driven is not None and not any(driven[cycle.row] < 0 for cycle in _cycles(evidence)):
+        return Regime(False, "second order moves no rare row towards zero: there is nothing to dilute")
+    return base
+
+
+@flow_claim("FD:dilution", _both)
 def _dilution(evidence: Evidence) -> Comparison:
     """Rows that should be diluted before E2, those whose embedding second order moves towards zero, and rows that were.
 
@@ -124,6 +135,23 @@ def _repeated(evidence: Evidence, token: int) -> set[int]:
     return {row for row, rises in moves.items() if any(one and not following for one, following in pairwise(rises))}
 
 
+def _diluted_before(evidence: Evidence) -> Regime:
+    """E2 was reached, some rare row had focused and lost half of its gain by then, and a third direction can still open.
+
+    Logits have d - 1 directions, since a constant does not change them: with three tokens all are open at E2.
+    """
+    base, model = reaching_second(evidence), evidence.law.model
+    if not base.holds:
+        return base
+    directions = min(model.width, model.vocab - 1)
+    if directions < 3:
+        return Regime(False, f"{directions} embedding directions are possible: after E2 none is left to open")
+    second = evidence.second or 0.0
+    cycles = [cycle for cycle in _cycles(evidence) if cycle.half is not None and cycle.half <= second]
+    return base if cycles else Regime(False, "no rare row focused and lost half of its gain before E2")
+
+
+@flow_claim("FD:recurrence", _diluted_before)
 def _recurrence(evidence: Evidence) -> Comparison:
     """Rows that focus on some token and dilute after E2. A later direction need not single out the most frequent token."""
     curves, unit = evidence.curves, "rows"
@@ -152,6 +180,25 @@ def _focus_on(evidence: Evidence, token: int, rows: np.ndarray) -> tuple[int, fl
     return best
 
 
+def _many_tokens(evidence: Evidence) -> Regime:
+    """A lazy chain, each token twice as frequent as the next, and a run of any optimiser from attention at these frequencies."""
+    pi, chain = np.sort(evidence.pi)[::-1], evidence.law.process
+    if not isinstance(chain, LazyChain) or len(pi) < 3 or chain.persistence <= 0:
+        return not_applicable("applies only to lazy chains of three tokens or more that repeat more often than chance")
+    if len(pi) > MOST_BY_LOOPS:
+        return not_applicable(f"with more than {MOST_BY_LOOPS} tokens attention on each of them is not kept")
+    nearest = float(np.min(pi[:-1] / pi[1:]))
+    separate = nearest >= LIMITS.separated, f"a token is {nearest:.3g} times as frequent as the next, below {LIMITS.separated:g}"
+    off = float(np.abs(evidence.curves.attention[0] - evidence.pi).max())
+    flat = off <= LIMITS.level, f"attention at the start is {off:.2g} from the frequencies of the tokens"
+    return regime_of(
+        separate,
+        flat,
+        holds=f"each token is at least {nearest:.3g} times as frequent as the next; attention starts at these frequencies",
+    )
+
+
+@claim("FD:token-cycles", _many_tokens)
 def _token_cycles(evidence: Evidence) -> Comparison:
     """For each token but the most frequent and the rarest: some rarer row focuses on it and lets go, later for rarer tokens."""
     order, unit = np.argsort(-evidence.pi, kind="stable"), "tokens"
@@ -178,102 +225,7 @@ def _gained(evidence: Evidence) -> float:
     return (chain.unigram_loss() - final) / (chain.unigram_loss() - chain.floor())
 
 
-def _many_tokens(evidence: Evidence) -> Regime:
-    """A lazy chain, each token twice as frequent as the next, and a run of any optimiser from attention at these frequencies."""
-    pi, chain = np.sort(evidence.pi)[::-1], evidence.law.process
-    if not isinstance(chain, LazyChain) or len(pi) < 3 or chain.persistence <= 0:
-        return not_applicable("applies only to lazy chains of three tokens or more that repeat more often than chance")
-    if len(pi) > MOST_BY_LOOPS:
-        return not_applicable(f"with more than {MOST_BY_LOOPS} tokens attention on each of them is not kept")
-    nearest = float(np.min(pi[:-1] / pi[1:]))
-    separate = nearest >= LIMITS.separated, f"a token is {nearest:.3g} times as frequent as the next, below {LIMITS.separated:g}"
-    off = float(np.abs(evidence.curves.attention[0] - evidence.pi).max())
-    flat = off <= LIMITS.level, f"attention at the start is {off:.2g} from the frequencies of the tokens"
-    return regime_of(
-        separate,
-        flat,
-        holds=f"each token is at least {nearest:.3g} times as frequent as the next; attention starts at these frequencies",
-    )
-
-
-def _both(evidence: Evidence) -> Regime:
-    """The paper's setting: a flow from a small start on a lazy chain that stays at (1,0) and lasts until E2."""
-    base = visited(1, 0)(evidence)
-    if base.holds and not isinstance(evidence.law.process, LazyChain):
-        return Regime(False, "not a lazy chain: on others rows keep their focus beyond E2 more often than not")
-    base = reaching_second(evidence) if base.holds else base
-    driven = _driven(evidence) if base.holds else None
-    if driven is not None and not any(driven[cycle.row] < 0 for cycle in _cycles(evidence)):
-        return Regime(False, "second order moves no rare row towards zero: there is nothing to dilute")
-    return base
-
-
-def _diluted_before(evidence: Evidence) -> Regime:
-    """E2 was reached, some rare row had focused and lost half of its gain by then, and a third direction can still open.
-
-    Logits have d - 1 directions, since a constant does not change them: with three tokens all are open at E2.
-    """
-    base, model = reaching_second(evidence), evidence.law.model
-    if not base.holds:
-        return base
-    directions = min(model.width, model.vocab - 1)
-    if directions < 3:
-        return Regime(False, f"{directions} embedding directions are possible: after E2 none is left to open")
-    second = evidence.second or 0.0
-    cycles = [cycle for cycle in _cycles(evidence) if cycle.half is not None and cycle.half <= second]
-    return base if cycles else Regime(False, "no rare row focused and lost half of its gain before E2")
-
-
-CYCLE_CLAIMS = (
-    claim(
-        "FD:dilution",
-        "Rows whose embedding second order moves towards zero are diluted before E2, at its zero; the others are not",
-        _both,
-        _dilution,
-        "focus*",
-        "dilution*",
-        kind="prediction",
-        rules=4,
-        elsewhere=another_flow,
-    ),
-    claim(
-        "FD:stages",
-        "Embedding, attention, embedding open in this order",
-        small_flow,
-        _order,
-        "E1",
-        "E2",
-        kind="pattern",
-        rules=3,
-        elsewhere=another_flow,
-    ),
-    claim(
-        "FD:token-cycles",
-        "Each token but the first and the last has its cycle: rarer rows focus on it and let go, in the order of frequency",
-        _many_tokens,
-        _token_cycles,
-        "E1",
-        "end",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "FD:recurrence",
-        "After E2 the cycle repeats: some row focuses on a token and dilutes again",
-        _diluted_before,
-        _recurrence,
-        "E2",
-        "end",
-        kind="pattern",
-        rules=6,
-        elsewhere=another_flow,
-    ),
-)
-
-
 # Focus and dilution before the run: the saddle path from its start against what it did.
-
-COST = "the saddle path from the start, once for all claims"
 
 
 def room(start: float) -> float:
@@ -372,6 +324,7 @@ def _two_due(pair: Beside) -> str:
     return f"fewer than 2 events are predicted before the end of the run{pair.ahead}" if few else ""
 
 
+@flow_claim("FD:predicted-sequence", _regime(_long_enough))
 def _sequence(evidence: Evidence) -> Comparison:
     """Exactly the events that are predicted by the end of the run, in their order; intervals that overlap leave it open."""
     pair = Beside.of(evidence)
@@ -393,6 +346,7 @@ def _sequence(evidence: Evidence) -> Comparison:
     return Comparison(" ".join(expected), " ".join(pair.came), "the same sequence", holds, f"{reason}{pair.ahead}")
 
 
+@flow_claim("FD:predicted-times", _regime(_two_due))
 def _times(evidence: Evidence) -> Comparison:
     """The event that is furthest off, in tolerances; all must be within theirs, and one that is missing has not come in time."""
     pair = Beside.of(evidence)
@@ -460,6 +414,7 @@ def _short(pair: Beside) -> str:
     return "" if pair.end >= LIMITS.no_further_event * last else f"the run ends at t={plain_time(pair.end)}, {bound}"
 
 
+@flow_claim("FD:critical-scale", _stops)
 def _critical(evidence: Evidence) -> Comparison:
     """Of the events that are absent none has come while the path is known, and all others have."""
     pair = Beside.of(evidence)
@@ -471,37 +426,3 @@ def _critical(evidence: Evidence) -> Comparison:
     faults = [f"{', '.join(names)} {verb}" for names, verb in kinds if names]
     words = "; ".join(faults) or f"none of {', '.join(absent)} has come by t={plain_time(pair.end)}"
     return Comparison(expected, events, "the same events", not faults, f"{words}; the path ends: {reason}")
-
-
-_of_path = partial(claim, kind="prediction", elsewhere=another_flow, cost=COST)
-PATH_CLAIMS = (
-    _of_path(
-        "FD:predicted-sequence",
-        "The saddle path from the start gives the sequence of events",
-        _regime(_long_enough),
-        _sequence,
-        "start",
-        "end",
-        group="saddle path",
-        rules=2,
-    ),
-    _of_path(
-        "FD:predicted-times",
-        "The saddle path from the start gives the time of each event",
-        _regime(_two_due),
-        _times,
-        "start",
-        "end",
-        group="saddle path",
-        rules=2,
-    ),
-    _of_path(
-        "FD:critical-scale",
-        "Where growth along the saddle path is finite, events that it does not reach do not come while its end is known",
-        _stops,
-        _critical,
-        "start",
-        "end",
-        rules=2,
-    ),
-)

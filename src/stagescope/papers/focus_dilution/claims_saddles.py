@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, agreement, narrowed, undecided
 from stagescope.errors import StagescopeError
 from stagescope.landscape.linearise import last_rise, linearise
@@ -18,6 +18,10 @@ from stagescope.papers.focus_dilution.evidence import Evidence, opening, redistr
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.stages import first_move, passes
+from stagescope.papers.focus_dilution.study import WORDS
+
+claim = ClaimTable(WORDS.claims)
+flow_claim = partial(claim, elsewhere=another_flow)
 
 # The rate along the predicted leg, where a run leaves a critical point before it has settled there [FD:ladder].
 
@@ -131,6 +135,11 @@ def _opening_or_leg(r: int, rq: int) -> Callable[[Evidence], Regime]:
     return regime
 
 
+flow_claim("FD:origin", visited(0, 0))(_rate(0, 0, LIMITS.origin, lambda e: family.condensation_rate(e.pi)))
+flow_claim("FD:attention-rate", visited(1, 0))(_rate(1, 0, LIMITS.rate, lambda e: abs(e.rate)))
+flow_claim("FD:embedding-rate", _opening_or_leg(1, 1))(_rate(1, 1, LIMITS.rate, leg=True))
+
+
 def _turned(visit: SaddleVisit) -> float:
     """By how much the run's distance from the point lowers the cosine with a predicted direction.
 
@@ -139,6 +148,7 @@ def _turned(visit: SaddleVisit) -> float:
     return 1 - math.cos(min(visit.drift_over_gap, math.pi / 2))
 
 
+@flow_claim("FD:embedding-direction", opening(1, 1))
 def _directions(evidence: Evidence) -> Comparison:
     """Cosines of what opened at (1,1) with the predicted directions; their error: the run turns, and slower openings mix in."""
     visit = evidence.visit(1, 1)
@@ -150,6 +160,7 @@ def _directions(evidence: Evidence) -> Comparison:
     return agreement(1.0, min(visit.cosines), LIMITS.direction, reason, predicted_error=error, unit="cosine")
 
 
+@flow_claim("FD:linear-condensed", visited(1, 0))
 def _linear(evidence: Evidence) -> Comparison:
     """Size and direction of what has grown out of (1,0) when the rise ends: by exp(J t) from the plateau, and measured.
 
@@ -209,6 +220,7 @@ def _spread(evidence: Evidence, gamma: np.ndarray) -> np.ndarray:
     return gamma[..., frequent] - share * gamma.sum(axis=-1)
 
 
+@flow_claim("FD:redistribution", redistributing)
 def _redistribution_rate(evidence: Evidence) -> Comparison:
     """The slope of log D while it rises tenfold, at two sizes: their difference is the error, of the next order."""
     visit = evidence.visit(1, 0)
@@ -226,6 +238,7 @@ def _redistribution_rate(evidence: Evidence) -> Comparison:
     return agreement(predicted, rate, LIMITS.rate * predicted, reason, **errors)
 
 
+@flow_claim("FD:second-order", redistributing)
 def _second_order(evidence: Evidence) -> Comparison:
     """(2 c - J) w = F''[v, v]/2, v the growing attention: w moves the embeddings, and D with them.
 
@@ -275,6 +288,7 @@ def _of_small(measured: np.ndarray, predicted: np.ndarray, error: float) -> Comp
     return Comparison(1.0, limit_text, LIMITS.rate, result.holds, reason, unit=unit) if limit_text == UNSTATED else result
 
 
+@flow_claim("FD:displacement", redistributing)
 def _displacement(evidence: Evidence) -> Comparison:
     """D against eta, the strength of attention along the condensed direction, at the factor of the plateau.
 
@@ -355,6 +369,15 @@ def _norms(frames: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.sqrt(sum(np.sum(block**2, axis=(1, 2)) for block in frames.values()))
 
 
+def _from_small(evidence: Evidence) -> Regime:
+    """A flow from so small a start that it grows e-fold before |exp(Jt) x(0)| passes .1."""
+    folds, *_ = _from_origin(evidence)
+    long = folds.size > 0 and folds[-1] >= 1
+    words = f"|exp(Jt) x(0)| passes {LIMITS.level} within an e-fold of the start, or the run ends before it has grown e-fold"
+    return narrowed(small_flow(evidence), (long, words))
+
+
+@flow_claim("FD:linear-bound", _from_small)
 def _linear_bound(evidence: Evidence) -> Comparison:
     """The largest |x - exp(Jt) x(0)| / (eps^2 e^(2 mu t)) while |exp(Jt) x(0)| <= r/2 = .1, at most C = 4 L/mu.
 
@@ -376,14 +399,7 @@ def _linear_bound(evidence: Evidence) -> Comparison:
     return Comparison(bound, largest, "at most", largest <= bound, reason)
 
 
-def _from_small(evidence: Evidence) -> Regime:
-    """A flow from so small a start that it grows e-fold before |exp(Jt) x(0)| passes .1."""
-    folds, *_ = _from_origin(evidence)
-    long = folds.size > 0 and folds[-1] >= 1
-    words = f"|exp(Jt) x(0)| passes {LIMITS.level} within an e-fold of the start, or the run ends before it has grown e-fold"
-    return narrowed(small_flow(evidence), (long, words))
-
-
+@flow_claim("FD:approach", visited(1, 0))
 def _approach(evidence: Evidence) -> Comparison:
     """The rate at which the logits z of the mean context fall e-fold towards log pi, against exp(-K t) from where they begin.
 
@@ -474,6 +490,7 @@ def _added(evidence: Evidence, fall: Fall, gap: np.ndarray) -> float:
 # Focus and dilution: along which directions embeddings condense and attention opens, and with which sign.
 
 
+@flow_claim("FD:directions", small_flow)
 def _condensation_direction(evidence: Evidence) -> Comparison:
     """Cosines at E1; what is left of the start, of norm eps sqrt(d) against .1, tilts them by half its square."""
     time = evidence.openings["E1"]
@@ -489,6 +506,7 @@ def _condensation_direction(evidence: Evidence) -> Comparison:
     return agreement(1.0, least, LIMITS.first_direction, reason, predicted_error=error, unit="cosine")
 
 
+@flow_claim("FD:frozen", small_flow)
 def _frozen(evidence: Evidence) -> Comparison:
     time, top, unit = evidence.openings["E1"], evidence.curves.key_values[:, 0], "share of the start"
     if time is None or top[0] <= 0:
@@ -498,6 +516,14 @@ def _frozen(evidence: Evidence) -> Comparison:
     return agreement(1.0, ratio, LIMITS.origin, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
 
 
+def _signed(evidence: Evidence) -> Regime:
+    """A flow from a small start whose c is not zero to rounding."""
+    base = small_flow(evidence)
+    nothing = abs(evidence.rate) <= LIMITS.equal
+    return Regime(False, "c is zero: attention has nothing to learn at (1,0)") if base.holds and nothing else base
+
+
+@flow_claim("FD:focus", _signed)
 def _focus_direction(evidence: Evidence) -> Comparison:
     """cos(Phi, pi pi^T) in the limit of a small Phi: by a line through its values where sv_1(Phi) passes .01 and .03.
 
@@ -518,6 +544,7 @@ def _focus_direction(evidence: Evidence) -> Comparison:
     return agreement(sign, limit, LIMITS.first_direction, reason, measured_error=abs(cosines[1] - cosines[0]), unit="cosine")
 
 
+@flow_claim("FD:sign", _signed)
 def _sign(evidence: Evidence) -> Comparison:
     change, c, sign = first_move(evidence.curves), evidence.rate, evidence.curves.sign
     if change is None or abs(change) < LIMITS.flow_noise:
@@ -525,152 +552,3 @@ def _sign(evidence: Evidence) -> Comparison:
     word = "towards" if change > 0 else "away from"
     reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {change:+.2g}, {word} it"
     return Comparison(sign, change, "sign", c * change > 0, reason, 0.0, LIMITS.flow_noise, "attention")
-
-
-def _signed(evidence: Evidence) -> Regime:
-    """A flow from a small start whose c is not zero to rounding."""
-    base = small_flow(evidence)
-    nothing = abs(evidence.rate) <= LIMITS.equal
-    return Regime(False, "c is zero: attention has nothing to learn at (1,0)") if base.holds and nothing else base
-
-
-_prediction = partial(claim, kind="prediction", elsewhere=another_flow)
-SADDLE_CLAIMS = (
-    _prediction(
-        "FD:origin",
-        "At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|",
-        visited(0, 0),
-        _rate(0, 0, LIMITS.origin, lambda e: family.condensation_rate(e.pi)),
-        "start",
-        "E1",
-        group="origin",
-        rules=4,
-    ),
-    _prediction(
-        "FD:linear-bound",
-        "What the linear law at the origin leaves out is at most C eps^2 e^(2 mu t), C = 4 L/mu",
-        _from_small,
-        _linear_bound,
-        "start",
-        "E1",
-        group="origin",
-        rules=2,
-    ),
-    _prediction(
-        "FD:approach",
-        "The run approaches (1,0) at the rates of n^2 a^2 (I + u u^T) Var(pi)",
-        visited(1, 0),
-        _approach,
-        "E1",
-        "Q1",
-        rules=2,
-    ),
-    _prediction(
-        "FD:attention-rate",
-        "At (1,0) attention opens at rate |c|",
-        visited(1, 0),
-        _rate(1, 0, LIMITS.rate, lambda e: abs(e.rate)),
-        "E1",
-        "Q1",
-        group="rate at (1,0)",
-        rules=4,
-    ),
-    _prediction(
-        "FD:linear-condensed",
-        "From the plateau (1,0), exp(Jt) predicts the escape",
-        visited(1, 0),
-        _linear,
-        "E1",
-        "Q1",
-        group="rate at (1,0)",
-        rules=4,
-    ),
-    _prediction(
-        "FD:embedding-rate",
-        "At (1,1) an embedding direction opens at rate sv_1(B); before a run has settled there, at that along the leg",
-        _opening_or_leg(1, 1),
-        _rate(1, 1, LIMITS.rate, leg=True),
-        "Q1",
-        "E2",
-        group="rate at (1,1)",
-        rules=5,
-    ),
-    _prediction(
-        "FD:embedding-direction",
-        "At (1,1) an embedding direction opens along the singular vectors of B",
-        opening(1, 1),
-        _directions,
-        "Q1",
-        "E2",
-        group="direction at (1,1)",
-        rules=4,
-    ),
-    _prediction(
-        "FD:redistribution",
-        "Embeddings redistribute at twice the rate of attention",
-        redistributing,
-        _redistribution_rate,
-        "E1",
-        "Q1",
-        group="redistribution",
-        rules=3,
-    ),
-    _prediction(
-        "FD:displacement",
-        "Embeddings redistribute in proportion to attention: D = 1.5 eta/dgamma for equal rare tokens",
-        redistributing,
-        _displacement,
-        "E1",
-        "Q1",
-        group="redistribution",
-        rules=2,
-    ),
-    _prediction(
-        "FD:second-order",
-        "Second order predicts sign and size of the redistribution",
-        redistributing,
-        _second_order,
-        "E1",
-        "Q1",
-        group="redistribution",
-        rules=4,
-    ),
-    _prediction(
-        "FD:directions",
-        "Embeddings condense: W0 along pi, W1 along pi - 1/d",
-        small_flow,
-        _condensation_direction,
-        "E1",
-        group="origin",
-        rules=3,
-    ),
-    _prediction(
-        "FD:frozen",
-        "Attention is frozen while embeddings condense",
-        small_flow,
-        _frozen,
-        "start",
-        "E1",
-        group="origin",
-        rules=3,
-    ),
-    _prediction(
-        "FD:focus",
-        "Attention opens along sign(c) pi pi^T: focus or defocus",
-        _signed,
-        _focus_direction,
-        "Q1",
-        group="first move of attention",
-        rules=3,
-    ),
-    _prediction(
-        "FD:sign",
-        "The sign of c decides between focus and defocus",
-        _signed,
-        _sign,
-        "Q1",
-        "focus*",
-        group="first move of attention",
-        rules=4,
-    ),
-)

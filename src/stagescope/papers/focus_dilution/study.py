@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.claims.words import read_words
 from stagescope.errors import InputError
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import focus_dilution as parts
 from stagescope.papers import motion
-from stagescope.papers.focus_dilution.tags import REFERENCE, TAGS
 from stagescope.papers.focus_dilution.text import study as text_study
 from stagescope.papers.paper import Cost, Kind, Paper
 from stagescope.papers.playable import Playable, Slider
@@ -127,6 +127,7 @@ def check_use(options: FocusDilutionOptions) -> None:
 
 
 _HERE = "stagescope.papers.focus_dilution"
+WORDS = read_words(_HERE)
 FORMS = {
     "population": (f"{_HERE}.loss:TokenPopulation",),
     "finite": (f"{_HERE}.loss:TokenFinite",),
@@ -238,8 +239,8 @@ STUDY = Study(
 )
 PAPER = Paper(
     name="focus-dilution",
-    reference=REFERENCE,
-    tags=TAGS,
+    reference=WORDS.reference,
+    tags=WORDS.tags,
     studies=(STUDY, text_study.STUDY),
     about_text=lambda *given: text_study.parts.about_text(*given),
     forms=FORMS,

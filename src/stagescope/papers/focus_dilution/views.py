@@ -13,6 +13,7 @@ from stagescope.papers.focus_dilution.loss import TokenFinite, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.reading import FocusDilutionReading
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
@@ -168,45 +169,6 @@ def embedding_view(
 
 # A run of focus and dilution in words: the chain, the model, and what happens in each stage, with the numbers of the run.
 
-GLOSSARY = {
-    "E#": "Event: the k-th singular value of W0 passes 0.1, or 3 times the largest at the start: embedding direction k is open.",
-    "Q#": "Event: the k-th singular value of Phi passes 0.1, or 3 times the largest at the start: attention direction k is open.",
-    "E_k": "Events E1, E2, ...: the k-th singular value of the embedding W0 passes 0.1.",
-    "Q_k": "Events Q1, Q2, ...: the k-th singular value of the attention scores Phi passes 0.1.",
-    "(#,#)": "A critical point (r,rq): r embedding directions and rq attention directions are open there.",
-    "(r,rq)": "How many embedding directions (r) and attention directions (rq) are open: the name of a critical point.",
-    "onset": "Event: attention first moves away from the frequencies of the tokens.",
-    "focus#": "Event: the row of this query has its largest attention on the most frequent token: the end of its stage focus.",
-    "up#": "Event: this query gives the most frequent token half of what it can gain: its focus is total.",
-    "return#": "Event: after its focus, the row of this query is back at the frequency of the token.",
-    "self#": "Event: this token gives itself more than half of its attention.",
-    "on#up#": "Event: on a token (first number) this query (second) focuses totally: it has half of what it can gain.",
-    "on#focus#": "Event: this token (first number) gets most from this query (second).",
-    "on#dilution#": "Event: this token (first number) has lost half of what this query (second) gave it more than by frequency.",
-    "on#return#": "Event: this token (first number) gets no more than its frequency from this query (second) again.",
-    "total focus": "Queries give one token nearly all of their attention, until they look elsewhere.",
-    "dilution#": "Event: the row of this query has lost half of what it gained.",
-    "refocus#": "Event: after E2 the row of this query has its largest attention there again: the end of its stage refocus.",
-    "redilution#": "Event: after E2 that attention is smallest again: the end of its stage redilution.",
-    "condensation": "Stage I: all embeddings line up along one direction, and attention does not move yet.",
-    "focus": "Stage II: queries turn to the most frequent token.",
-    "defocus": "Stage II where the sign is reversed: queries turn away from the most frequent token.",
-    "dilution": "Stage III: the queries of rare tokens lose that attention again, as their embeddings pass near zero.",
-    "lifting": "Stage IV: a second embedding direction opens, and the rows differ.",
-    "cycle #": "A further embedding direction opens, and focus and dilution may come again.",
-    "gamma_i": "The embedding of token i along the direction that opened first; where it is zero, its query asks for nothing.",
-    "W0": "The embedding: one row for each token.",
-    "W1": "The output matrix: from the embedding back to the tokens.",
-    "WQ": "The query matrix.",
-    "WK": "The key matrix.",
-    "Phi": "Attention scores between types of tokens, before the softmax: scale (W0 WQ)(W0 WK)^T.",
-    "H(pi)": "Entropy of the frequencies of the tokens: the least loss without context.",
-    "pi": "The frequencies of the tokens: the stationary law of the chain.",
-    "kappa": "The fastest embedding rate at (1,1) divided by delta, the asymmetry of the rare tokens.",
-    "mu0": "The growth rate at the origin, |pi| |pi - 1/d|.",
-    "delta": "How much the frequencies of the rare tokens differ from their mean.",
-}
-
 
 def explain_run(reading: FocusDilutionReading) -> Explained:
     law = reading.law
@@ -220,7 +182,7 @@ def explain_run(reading: FocusDilutionReading) -> Explained:
         return " ".join([_said(stage, frequent, clock), *_total_focuses(stages, stage, clock)])
 
     texts = captions(stages, words, lambda *beside: _pause(reading, *beside))
-    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, texts, GLOSSARY, "focus")
+    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, texts, WORDS.glossary["run"], "focus")
 
 
 def _sentence(law: Any) -> str:

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, claim
+from stagescope.claims.claim import Claim, ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, at_least, not_applicable
 from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.watching.events import first_above, moves
+
+claim = ClaimTable(WORDS.claims)
 
 
 def _regime(evidence: Any, *needed: str) -> Regime:
@@ -30,6 +33,7 @@ def _reopening(run: Any) -> tuple[float, float]:
     return float(rank[-1] / rank.min()), 1.96 * noise / float(rank.min())
 
 
+@claim("FD:watched-rank", lambda evidence: _regime(evidence, "embedding_rank"))
 def _reopens(evidence: Any) -> Comparison:
     value, error = _reopening(evidence.run)
     rank = np.asarray(evidence.run.series["embedding_rank"], dtype=float)
@@ -65,6 +69,7 @@ def _in_order(run: Any) -> bool | None:
     return events["E2"] > events["Q1"] if abs(events["E2"] - events["Q1"]) > 1 else None
 
 
+@claim("FD:watched-order", lambda evidence: _regime(evidence, "embedding_values", "sketch"))
 def _ordered(evidence: Any) -> Comparison:
     run = evidence.run
     steps = {name: "not reached" if record is None else f"{run.time[record]:.5g}" for name, record in times(run).items()}
@@ -78,23 +83,4 @@ def _ordered(evidence: Any) -> Comparison:
 
 
 def watched_claims() -> tuple[Claim, ...]:
-    return (
-        claim(
-            "FD:watched-rank",
-            "The token embedding condenses, and later opens again",
-            lambda evidence: _regime(evidence, "embedding_rank"),
-            _reopens,
-            "start",
-            "end",
-            kind="pattern",
-        ),
-        claim(
-            "FD:watched-order",
-            "The embedding grows in one direction, then attention moves, then the embedding grows in a second direction",
-            lambda evidence: _regime(evidence, "embedding_values", "sketch"),
-            _ordered,
-            "start",
-            "end",
-            kind="pattern",
-        ),
-    )
+    return claim.claims

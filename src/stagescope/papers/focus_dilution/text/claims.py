@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Condition, Regime, agreement, regime_of, undecided
 from stagescope.corpora.vocabulary import tally
 from stagescope.corpora.window_loss import WindowLoss
@@ -14,6 +14,7 @@ from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event
 from stagescope.papers.focus_dilution.family import condensation_directions, condensation_rate
 from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.model import TextCausal
 from stagescope.papers.focus_dilution.text.observables import TextCurves, before, text_curves
@@ -22,6 +23,7 @@ from stagescope.papers.focus_dilution.text.study import RATES, TextFocusOptions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.readings.evidence import Evidence
 
+claim = ClaimTable(WORDS.claims)
 FLOW_STEP = RATES["sgd"]
 """Largest step of a descent in place of a flow: the edge of stability of these losses is near .3."""
 WATCHED = int(TextFocusOptions.model_fields["watched"].default)
@@ -161,6 +163,7 @@ NO_FLOW = "the steps of this optimiser have no flow time"
 STILL_MOVING = "it still moved in the second half of the run"
 
 
+@claim("FD:text-origin", attention_only)
 def _origin(evidence: TextEvidence) -> Comparison:
     """The mode that grows at the origin, |W0^T u + W1 w| with u ~ pi, w ~ pi - 1/d, from the start to E1."""
     pi, first = evidence.curves.pi, evidence.history.embeddings[0]
@@ -187,6 +190,7 @@ def _origin(evidence: TextEvidence) -> Comparison:
     return agreement(predicted, rate, LIMITS.origin * predicted, reason, measured_error=error, unit="1/t")
 
 
+@claim("FD:text-order", condensed)
 def _order(evidence: TextEvidence) -> Comparison:
     """The first three openings come in order, with intervals that do not overlap; one that was not reached is after the end."""
     named, words = evidence.history.estimates, "E1 < Q1 < E2 < min(E3, Q2)"
@@ -200,6 +204,7 @@ def _order(evidence: TextEvidence) -> Comparison:
     return Comparison(words, listed, "order", holds, reason)
 
 
+@claim("FD:text-bigram", long_windows)
 def _bigram(evidence: TextEvidence) -> Comparison:
     """The logarithm of the ratio of E2 to that of the flow on the bigram chain; later openings are shown beside it."""
     tolerance, unit = LIMITS.flow_times, "ln of a ratio"
@@ -238,6 +243,7 @@ def _sign_regime(evidence: TextEvidence) -> Regime:
     return base
 
 
+@claim("FD:text-sign", _sign_regime)
 def _sign(evidence: TextEvidence) -> Comparison:
     predictions, cosine = evidence.predictions, evidence.history.direction
     c = f"c = {predictions.c_windows:+.2f} +- {predictions.c_error:.2f} on real windows (bigram {predictions.c_bigram:+.2f})"
@@ -260,6 +266,7 @@ def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str |
     return STILL_MOVING if evidence.history.moves(curve, least) else None
 
 
+@claim("FD:text-entropy", adaptive)
 def _entropy(evidence: TextEvidence) -> Comparison:
     least = LIMITS.entropy
     expected, swings = f"falls, rises, falls by more than {least:g} nat", evidence.history.swings(least)
@@ -275,6 +282,7 @@ def _entropy(evidence: TextEvidence) -> Comparison:
     return Comparison(expected, min(swings), least, True, f"the mean entropy falls, rises and falls by {sizes} nat", unit="nat")
 
 
+@claim("FD:text-norms", adaptive)
 def _norms(evidence: TextEvidence) -> Comparison:
     expected, tolerance = f"grow, retract by {LIMITS.retraction:.0%} or more, grow", LIMITS.retraction
     least = float(-np.log(1 - tolerance))
@@ -300,6 +308,7 @@ def _separable(evidence: TextEvidence) -> Regime:
     return base
 
 
+@claim("FD:text-separability", _separable)
 def _separability(evidence: TextEvidence) -> Comparison:
     """Whether there is a plateau with one embedding direction, and it ends: one that has no end says nothing about r."""
     history, r, least = evidence.history, evidence.r, LIMITS.plateau
@@ -329,66 +338,4 @@ def plateau(history: TextHistory) -> float | None:
     return None if first is None or first <= 0 or second is None else second / first
 
 
-_prediction = partial(claim, kind="prediction")
-_pattern = partial(claim, kind="pattern", rules=2)
-CLAIMS = (
-    _prediction(
-        "FD:text-origin",
-        "The first mode grows at mu0 = |pi| |pi - 1/d|",
-        attention_only,
-        _origin,
-        "start",
-        "E1",
-        rules=2,
-    ),
-    _pattern(
-        "FD:text-order",
-        "Embedding, attention, embedding open in this order, then the rest",
-        condensed,
-        _order,
-        "E1",
-        "Q1",
-        "E2",
-        "E3",
-        "Q2",
-    ),
-    _prediction(
-        "FD:text-bigram",
-        "The bigram flow gives the time of E2",
-        long_windows,
-        _bigram,
-        "E2",
-        rules=2,
-    ),
-    _prediction(
-        "FD:text-sign",
-        "Attention opens along pi pi^T with the sign of c on real windows",
-        _sign_regime,
-        _sign,
-        "Q1",
-        rules=2,
-    ),
-    _prediction(
-        "FD:text-separability",
-        "Small r gives a plateau that ends, large r none",
-        _separable,
-        _separability,
-        "E1",
-        "E2",
-        rules=3,
-    ),
-    _pattern(
-        "FD:text-entropy",
-        "The entropy of attention falls, rises and falls again",
-        adaptive,
-        _entropy,
-        "entropy *",
-    ),
-    _pattern(
-        "FD:text-norms",
-        "Embeddings of rare types grow, retract and grow again",
-        adaptive,
-        _norms,
-        "rare norms *",
-    ),
-)
+CLAIMS = claim.claims

@@ -6,10 +6,11 @@ from functools import cached_property, partial
 import numpy as np
 
 from stagescope.detect.stage import Stage, Stages
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
 from stagescope.papers.focus_dilution.text.reading import TextFocusReading, probes
 from stagescope.papers.focus_dilution.text.stages import opening_level
-from stagescope.papers.focus_dilution.views import GLOSSARY, embedding_view, openings_view
+from stagescope.papers.focus_dilution.views import embedding_view, openings_view
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
@@ -177,20 +178,17 @@ def _embedding(seen: _Seen) -> View:
 
 # A run of focus and dilution on a text in words: the text, the model, and what happens in each stage, with its numbers.
 
-TEXT = {
-    "focused": "Event: the mean entropy of attention rows has its first low.",
-    "diluted": "Event: the mean entropy of attention rows has risen again.",
-    "rows": "Rows of attention, one for each type of token as a query.",
-    "rare norms": "The mean length of the embeddings of rare types.",
-}
-
 
 def explain_run(reading: TextFocusReading) -> Explained:
     stages, law = reading.told_stages, reading.law
     types = f"the {law.model.vocab:,} most frequent types of the text {law.process.title}"
     layer = f"One attention layer (embedding of width {law.model.width}) learns to predict the next word among {types}"
     sentence = f"{layer}, from windows of {law.length} words. {motion_words(reading.run)}"
-    return Explained(sentence, captions=captions(stages, lambda stage: _said(stage, stages)), glossary={**GLOSSARY, **TEXT})
+    return Explained(
+        sentence,
+        captions=captions(stages, lambda stage: _said(stage, stages)),
+        glossary={**WORDS.glossary["run"], **WORDS.glossary["text"]},
+    )
 
 
 def _said(stage: Stage, stages: Stages) -> str:
