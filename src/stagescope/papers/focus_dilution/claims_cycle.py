@@ -13,6 +13,7 @@ from stagescope.detect.noise import flutter
 from stagescope.landscape.saddle_path import SaddlePath, plain_time
 from stagescope.papers.focus_dilution.claims_saddles import claim, flow_claim, redistribution
 from stagescope.papers.focus_dilution.evidence import Evidence, reaching_second, small_flow, visited
+from stagescope.papers.focus_dilution.head_prediction import rows_named
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import MOST_BY_LOOPS
 from stagescope.papers.focus_dilution.model import LazyChain
@@ -91,14 +92,9 @@ def _dilution(evidence: Evidence) -> Comparison:
     reason += f"; rows return to their base within {gap:.2%} of the time at which gamma_i crosses zero"
     clear = [row for row in wrong if abs(driven[row]) >= LIMITS.clear_dilution]
     holds = False if clear or gap - doubt > LIMITS.meeting else None if wrong or gap + doubt > LIMITS.meeting else True
-    reason += f"; second order moves {_named(wrong)} too slowly to decide" if holds is None and wrong else ""
+    reason += f"; second order moves {rows_named(wrong)} too slowly to decide" if holds is None and wrong else ""
     reason += f"; a second direction moves these times by up to {doubt:.1%}" if holds is None and doubt >= 0.0005 else ""
     return Comparison(float(len(should)), float(len(gone)), 0.0, holds, reason, unit=unit)
-
-
-def _named(rows: list[int]) -> str:
-    """Such as "row 1" or "rows 1, 2"."""
-    return f"row{'s' if len(rows) != 1 else ''} {', '.join(map(str, rows))}"
 
 
 def _meeting(evidence: Evidence, cycle: RowCycle, second: float) -> tuple[float, float]:
@@ -160,7 +156,7 @@ def _recurrence(evidence: Evidence) -> Comparison:
     again = sorted(set().union(*(_repeated(evidence, token) for token in range(len(curves.pi)))))
     end, over = float(curves.time[-1]), _gained(evidence) >= 1 - LIMITS.negligible
     verb = "focus and dilute" if len(again) > 1 else "focuses and dilutes"
-    reason = f"{_named(again) if again else 'no row'} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
+    reason = f"{rows_named(again)} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
     holds = True if again else False if over else None
     reason += "" if holds is not None else "; the loss still falls, so a second cycle may come"
     return Comparison(1.0, float(len(again)), "at least", holds, reason, unit=unit)

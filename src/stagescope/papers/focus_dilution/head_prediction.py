@@ -86,7 +86,7 @@ def head_prediction(law: TokenLoss, start: Params, descent: Descent) -> SaddlePa
     rows = row_cycles(choices[0])
     heights = ", ".join(f"row {cycle.row} {cycle.height:.4g}" for cycle in rows)
     focused = (
-        _listed([row for row in range(len(rows)) if events[f"up{row}"].t is not None]) if normalised(descent) else "not read"
+        rows_named([row for row in range(len(rows)) if events[f"up{row}"].t is not None]) if normalised(descent) else "not read"
     )
     notes = [
         f"this is the run itself, which takes as long: all columns of queries and keys are kept ({keys})"
@@ -117,7 +117,8 @@ def _beyond_intervals(start: Params, descent: Descent) -> list[str]:
     return []
 
 
-def _listed(rows: list[int]) -> str:
+def rows_named(rows: list[int]) -> str:
+    """Such as "row 1" or "rows 1, 2"."""
     return "no row" if not rows else f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"
 
 
