@@ -134,7 +134,7 @@ def _event(events: list[Event], share: float, last: float) -> Predicted:
     return Predicted(float(np.mean(times)), low, high)
 
 
-def excess_loss(curves: TokenCurves, when: float, losses: np.ndarray) -> float:
+def excess_loss(curves: TokenCurves, time: float, losses: np.ndarray) -> float:
     """(L - H(pi)) / (log d - H(pi)) at a time: 1 before anything is learned, 0 once the unigram law is."""
     entropy = float(-np.sum(curves.pi * np.log(curves.pi)))
-    return (float(np.interp(when, curves.time, losses)) - entropy) / (np.log(len(curves.pi)) - entropy)
+    return (float(np.interp(time, curves.time, losses)) - entropy) / (np.log(len(curves.pi)) - entropy)

@@ -261,8 +261,8 @@ def _rung(evidence: Evidence, stay: Stay) -> Rung:
         return _without_point(stay, f"not computed: {error}")
 
 
-def _without_point(stay: Stay, why: str) -> Rung:
-    return Rung(stay.label, stay.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=why)
+def _without_point(stay: Stay, reason: str) -> Rung:
+    return Rung(stay.label, stay.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=reason)
 
 
 # Final numbers of focus-dilution runs, for sweeps.

@@ -472,10 +472,10 @@ def stages_of(
     return tuple(sorted(lasting, key=lambda stage: (stage.track.startswith("row"), stage.track)))
 
 
-def _condensation(curves: TokenCurves, first: float | None, opened: float | None) -> Stage:
+def _condensation(curves: TokenCurves, first: float | None, attention_time: float | None) -> Stage:
     """Facts: at E1 sv_2/sv_1 of W0 and the growth of sv_1(WQ WK^T); the stable rank of W0 midway on the plateau."""
     if first is None:
-        return Stage("condensation", 0.0, opened, "E1 not reached: no embedding direction has opened", facts={"E1": None})
+        return Stage("condensation", 0.0, attention_time, "E1 not reached: no embedding direction has opened", facts={"E1": None})
     time, values, keys = curves.time, curves.embedding_values, curves.key_values[:, 0]
     facts: dict[str, Any] = {"E1": first}
     parts = []
@@ -486,18 +486,18 @@ def _condensation(curves: TokenCurves, first: float | None, opened: float | None
     if keys[0] > 0:
         facts["attention_growth"] = float(np.interp(first, time, keys) / keys[0])
         parts.append(f"sv_1(WQ WK^T) {facts['attention_growth']:.3f} of its start")
-    facts["stable_rank"] = float(np.interp(_midway(curves, first, opened), time, curves.stable_rank))
+    facts["stable_rank"] = float(np.interp(_midway(curves, first, attention_time), time, curves.stable_rank))
     parts.append(f"stable rank {facts['stable_rank']:.3f} midway")
-    return Stage("condensation", 0.0, opened, f"E1 at {first:.4g}: {', '.join(parts)}", facts=facts)
+    return Stage("condensation", 0.0, attention_time, f"E1 at {first:.4g}: {', '.join(parts)}", facts=facts)
 
 
-def _midway(curves: TokenCurves, first: float, opened: float | None) -> float:
+def _midway(curves: TokenCurves, first: float, attention_time: float | None) -> float:
     """The middle between E1 and the opening of attention, on the plateau of stage I."""
-    end = float(curves.time[-1]) if opened is None else opened
+    end = float(curves.time[-1]) if attention_time is None else attention_time
     return (first + max(first, end)) / 2
 
 
-def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float) -> list[Stage]:
+def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], attention_time: float) -> list[Stage]:
     """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
     focused = [cycle for cycle in rows if cycle.focus is not None]
     ways = sorted({cycle.sign for cycle in focused or rows})
@@ -506,17 +506,17 @@ def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], o
     unfocused = [cycle.row for cycle in rows if cycle.focus is None]
     facts = {"gains": gains, "rows_without": unfocused}
     if not focused:
-        return [Stage(name, opened, events.get("E2"), f"no row has a {name}", facts=facts)]
+        return [Stage(name, attention_time, events.get("E2"), f"no row has a {name}", facts=facts)]
     peaks = [cycle.focus for cycle in focused if cycle.focus is not None]
     listed = _listed([f"row {row} {gain:+.3f}" for row, gain in gains.items()])
     without = (
         f"; no {name} in row{'s' if len(unfocused) > 1 else ''} {_listed([str(row) for row in unfocused])}" if unfocused else ""
     )
     gained = f"gain of attention on the frequent token: {listed}{without}"
-    row_stages = [stage for cycle in focused for stage in _row_stages(cycle, opened)]
+    row_stages = [stage for cycle in focused for stage in _row_stages(cycle, attention_time)]
     halves = [cycle.half for cycle in focused]
     end = None if None in halves else max(half or 0.0 for half in halves)
-    sentence, diluted = _diluted(curves, events, focused, opened)
+    sentence, diluted = _diluted(curves, events, focused, attention_time)
     begun = min((half for half in halves if half is not None), default=np.inf)
     orders = []
     if len(ways) > 1:
@@ -529,9 +529,9 @@ def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], o
         orders.append(f"row {soonest.row} is diluted at {begun:.4g}, {ends}")
     if orders:
         words = f"rows differ: {'; '.join([*orders, gained, sentence])}"
-        return [Stage("rows differ", min(opened, *peaks), end, words, facts={**facts, **diluted}), *row_stages]
+        return [Stage("rows differ", min(attention_time, *peaks), end, words, facts={**facts, **diluted}), *row_stages]
     return [
-        Stage(name, min(opened, *peaks), max(peaks), gained, facts=facts),
+        Stage(name, min(attention_time, *peaks), max(peaks), gained, facts=facts),
         Stage("dilution", max(peaks), end, sentence, facts=diluted),
         *row_stages,
     ]
@@ -541,19 +541,21 @@ def _way(sign: float) -> str:
     return "focus" if sign > 0 else "defocus"
 
 
-def _row_stages(cycle: RowCycle, opened: float) -> list[Stage]:
+def _row_stages(cycle: RowCycle, attention_time: float) -> list[Stage]:
     """Focus and dilution of one row, until it has lost half of its gain."""
     assert cycle.focus is not None
     name, gain, track = _way(cycle.sign), cycle.sign * cycle.gain, f"row {cycle.row}"
     facts = {"row": cycle.row, "gain": gain}
     back = "keeps more than half of its gain" if cycle.half is None else "loses half of its gain"
     return [
-        Stage(name, min(opened, cycle.focus), cycle.focus, f"row {cycle.row} gains {gain:+.3f}", track, facts),
+        Stage(name, min(attention_time, cycle.focus), cycle.focus, f"row {cycle.row} gains {gain:+.3f}", track, facts),
         Stage("dilution", cycle.focus, cycle.half, f"row {cycle.row} {back}", track, {**facts, "back_at_base": cycle.complete}),
     ]
 
 
-def _diluted(curves: TokenCurves, events: Times, focused: Sequence[RowCycle], opened: float) -> tuple[str, dict[str, Any]]:
+def _diluted(
+    curves: TokenCurves, events: Times, focused: Sequence[RowCycle], attention_time: float
+) -> tuple[str, dict[str, Any]]:
     """Rows that lost half of their gain; smallest norms of their embeddings and largest entropies of their scores before E2."""
     lost = [cycle for cycle in focused if cycle.half is not None]
     facts: dict[str, Any] = {"rows_diluted": len(lost), "rows_focused": len(focused)}
@@ -563,7 +565,7 @@ def _diluted(curves: TokenCurves, events: Times, focused: Sequence[RowCycle], op
         return sentence, facts
     time = curves.time
     until = float(time[-1]) if second is None else max(second, *(cycle.half or 0.0 for cycle in lost))
-    midway = int(np.searchsorted(time, _midway(curves, first, opened)))
+    midway = int(np.searchsorted(time, _midway(curves, first, attention_time)))
     inside = np.flatnonzero((time >= min(cycle.focus or 0.0 for cycle in lost)) & (time <= until))
     rows = [cycle.row for cycle in lost]
     if len(inside) < 2:

@@ -27,7 +27,7 @@ BETWEEN = OBSERVED / 4
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Sample:
     """The curves of the frames shown."""
 
     curves: TokenCurves
@@ -52,7 +52,7 @@ def token_views(reading: Reading) -> list[Maker]:
     run = reading.run
     rows = run.params["W0"][0]
     samples = shown(run, rows.size, OBSERVED), shown(run, len(rows) ** 2, BETWEEN)
-    sample, few = (_Seen(token_curves(some.run), some.frames) for some in samples)
+    sample, few = (_Sample(token_curves(some.run), some.frames) for some in samples)
     return [
         partial(_loss, run, sample),
         partial(_between, few, "attention"),
@@ -70,8 +70,8 @@ def token_views(reading: Reading) -> list[Maker]:
     ]
 
 
-def _loss(run: Run, seen: _Seen) -> View | None:
-    chain = seen.curves.law.process
+def _loss(run: Run, sample: _Sample) -> View | None:
+    chain = sample.curves.law.process
     levels = (
         Level("uniform prediction, ln d", float(np.log(chain.vocab))),
         Level("without context, H(pi)", chain.unigram_loss()),
@@ -81,47 +81,47 @@ def _loss(run: Run, seen: _Seen) -> View | None:
     return loss_view(run, levels, about)
 
 
-def _excess(run: Run, seen: _Seen) -> View | None:
+def _excess(run: Run, sample: _Sample) -> View | None:
     if "loss" not in run.series:
         return None
-    chain = seen.curves.law.process
+    chain = sample.curves.law.process
     levels = (Level("without context", chain.unigram_loss() - chain.floor()),)
     return excess_view(np.asarray(run.series["loss"]) - chain.floor(), "the entropy rate of the chain", levels)
 
 
-def _between(seen: _Seen, slot: str) -> View:
+def _between(sample: _Sample, slot: str) -> View:
     """Attention or its scores between all tokens."""
-    tokens, signed = seen.tokens, slot == "scores"
+    tokens, signed = sample.tokens, slot == "scores"
     title = "Attention scores" if signed else "Attention between token types"
     about = "Attention in an infinitely long context: row = query type, column = key type."
-    about += f" Token {tokens[seen.curves.frequent]} is the most frequent."
+    about += f" Token {tokens[sample.curves.frequent]} is the most frequent."
     if signed:
         about = "Phi, before the softmax and without the frequencies of the tokens. Attention opens along a rank-one pattern."
-    values = getattr(seen.curves, slot)
-    return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, tokens=True, frames=seen.frames)
+    values = getattr(sample.curves, slot)
+    return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, tokens=True, frames=sample.frames)
 
 
-def _focus(seen: _Seen) -> View:
+def _focus(sample: _Sample) -> View:
     """Attention on the frequent token, row by row: up is focus, back is dilution."""
-    run_curves, frequent = seen.curves, seen.curves.frequent
+    run_curves, frequent = sample.curves, sample.curves.frequent
     base = Level(f"frequency of token {frequent}", float(run_curves.pi[frequent]))
     about = f"Attention of each query type on token {frequent}, the most frequent. Rising is focus, returning is dilution."
-    lines = seen.rows(run_curves.on_frequent, "query")
+    lines = sample.rows(run_curves.on_frequent, "query")
     title, about, axis = "Focus and dilution, row by row", about + left_out(len(run_curves.pi)), f"attention on token {frequent}"
-    return curves("focus", title, about, axis, lines, levels=[base], frames=seen.frames)
+    return curves("focus", title, about, axis, lines, levels=[base], frames=sample.frames)
 
 
-def _entropy(seen: _Seen) -> View:
-    base = Level("entropy of the frequencies", seen.curves.law.process.unigram_loss())
-    about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(seen.tokens))
-    lines = seen.rows(seen.curves.entropy, "query")
-    return curves("entropy", "Entropy of attention rows", about, "nats", lines, levels=[base], frames=seen.frames)
+def _entropy(sample: _Sample) -> View:
+    base = Level("entropy of the frequencies", sample.curves.law.process.unigram_loss())
+    about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(sample.tokens))
+    lines = sample.rows(sample.curves.entropy, "query")
+    return curves("entropy", "Entropy of attention rows", about, "nats", lines, levels=[base], frames=sample.frames)
 
 
-def _values(seen: _Seen, name: str) -> View:
-    values = seen.curves.score_values if name == "scores" else singular_values(np.asarray(seen.curves.params[name]))
-    levels = [level for event, level in seen.curves.levels.items() if event[0] == MATRICES[name][2][:1]]
-    return openings_view(name, values, max(levels, default=LIMITS.level), seen.frames)
+def _values(sample: _Sample, name: str) -> View:
+    values = sample.curves.score_values if name == "scores" else singular_values(np.asarray(sample.curves.params[name]))
+    levels = [level for event, level in sample.curves.levels.items() if event[0] == MATRICES[name][2][:1]]
+    return openings_view(name, values, max(levels, default=LIMITS.level), sample.frames)
 
 
 MATRICES = {
@@ -144,15 +144,15 @@ def openings_view(name: str, values: np.ndarray, level: float, frames: np.ndarra
     return curves(slot, f"Singular values of {title}", about, "singular value", lines, levels=levels, log=True, frames=frames)
 
 
-def _row_norms(seen: _Seen) -> View:
-    about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(seen.tokens))
-    lines = seen.rows(seen.curves.norms, "token")
-    return curves("row-norms", "Norms of the embedding's rows", about, "norm", lines, log=True, frames=seen.frames)
+def _row_norms(sample: _Sample) -> View:
+    about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(sample.tokens))
+    lines = sample.rows(sample.curves.norms, "token")
+    return curves("row-norms", "Norms of the embedding's rows", about, "norm", lines, log=True, frames=sample.frames)
 
 
-def _embedding(seen: _Seen) -> View:
-    sentence = f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
-    return embedding_view("tokens", seen.curves.params["W0"], seen.tokens, seen.often, sentence, seen.frames)
+def _embedding(sample: _Sample) -> View:
+    sentence = f" The {MOST_POINTS} most frequent of {len(sample.tokens):,} tokens are drawn."
+    return embedding_view("tokens", sample.curves.params["W0"], sample.tokens, sample.often, sentence, sample.frames)
 
 
 def embedding_view(

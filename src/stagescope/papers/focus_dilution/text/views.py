@@ -24,7 +24,7 @@ TYPES = 40
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Sample:
     """The curves of the frames shown, and the words that are followed."""
 
     curves: TextCurves
@@ -70,7 +70,7 @@ def text_focus_views(reading: Reading) -> list[Maker]:
     vocab = len(run.params["W0"][0])
     some = shown(run, vocab * max(TYPES, vocab / 25), OBSERVED)  # entropies need all rows, but of one frame at a time
     run_curves = text_curves(some.run)
-    sample = _Seen(run_curves, some.frames, probes(run, run_curves))
+    sample = _Sample(run_curves, some.frames, probes(run, run_curves))
     return [
         partial(_loss, run, sample),
         partial(_attention, sample),
@@ -87,20 +87,20 @@ def text_focus_views(reading: Reading) -> list[Maker]:
     ]
 
 
-def _loss(run: Run, seen: _Seen) -> View | None:
+def _loss(run: Run, sample: _Sample) -> View | None:
     levels = (
-        Level("uniform prediction, ln d", float(np.log(len(seen.words)))),
-        Level("without context, H(pi)", seen.curves.unigram),
-        Level("given the last token alone", seen.curves.floor),
+        Level("uniform prediction, ln d", float(np.log(len(sample.words)))),
+        Level("without context, H(pi)", sample.curves.unigram),
+        Level("given the last token alone", sample.curves.floor),
     )
     about = f"Cross-entropy of the next token in nats, on {run.spec['field']['watched']:,} windows of the text."
     return loss_view(run, levels, f"{about} Longer contexts may give a lower loss than the last token alone.")
 
 
-def _attention(seen: _Seen) -> View:
-    tokens, remaining = seen.mapped, len(seen.words) - len(seen.mapped)
-    values = seen.curves.attention(tokens)[:, :, tokens]
-    words = tuple(seen.words[token] for token in tokens)
+def _attention(sample: _Sample) -> View:
+    tokens, remaining = sample.mapped, len(sample.words) - len(sample.mapped)
+    values = sample.curves.attention(tokens)[:, :, tokens]
+    words = tuple(sample.words[token] for token in tokens)
     columns, about = words, "Row = query word, column = key word, in a long window with the frequencies of the text."
     if remaining:
         values = np.concatenate([values, 1 - values.sum(axis=2, keepdims=True)], axis=2)
@@ -115,65 +115,65 @@ def _attention(seen: _Seen) -> View:
         values,
         rows=words,
         columns=columns,
-        frames=seen.frames,
+        frames=sample.frames,
     )
 
 
-def _focus(seen: _Seen) -> View:
+def _focus(sample: _Sample) -> View:
     """Attention on the most frequent type, word by word: up is focus, back is dilution."""
-    base = Level("its frequency in the text", float(seen.curves.pi[seen.curves.frequent]))
-    about = f"Attention of each word's row on {seen.most}, the most frequent type. Rising is focus, returning is dilution."
-    lines, title = many_curves(seen.curves.on_frequent, seen.words, first=seen.first), "Focus and dilution, word by word"
-    return curves("focus", title, about + seen.whose, f"attention on {seen.most}", lines, levels=[base], frames=seen.frames)
+    base = Level("its frequency in the text", float(sample.curves.pi[sample.curves.frequent]))
+    about = f"Attention of each word's row on {sample.most}, the most frequent type. Rising is focus, returning is dilution."
+    lines, title = many_curves(sample.curves.on_frequent, sample.words, first=sample.first), "Focus and dilution, word by word"
+    return curves("focus", title, about + sample.whose, f"attention on {sample.most}", lines, levels=[base], frames=sample.frames)
 
 
-def _probe(seen: _Seen, place: int) -> View:
+def _probe(sample: _Sample, place: int) -> View:
     """The row of one probe word: the keys that ever have most of its attention."""
-    word, token = list(seen.probes.items())[place]
-    row = seen.curves.attention([token])[:, 0]
+    word, token = list(sample.probes.items())[place]
+    row = sample.curves.attention([token])[:, 0]
     tops = np.argsort(-np.max(row, axis=0, where=np.isfinite(row), initial=0.0), kind="stable").tolist()
     about = f"The attention row of “{word}”: the words that at some time have most of it." + left_out(len(tops), what="words")
-    lines = many_curves(row, seen.words, first=tops)
-    return curves(f"probe-{place + 1}", f"Where “{word}” looks", about, "attention", lines, frames=seen.frames)
+    lines = many_curves(row, sample.words, first=tops)
+    return curves(f"probe-{place + 1}", f"Where “{word}” looks", about, "attention", lines, frames=sample.frames)
 
 
-def _entropy(seen: _Seen) -> View:
-    base = Level("entropy of the frequencies", seen.curves.unigram)
+def _entropy(sample: _Sample) -> View:
+    base = Level("entropy of the frequencies", sample.curves.unigram)
     about = "Entropy of each word's row of attention, in nats: low where it looks at few words. Mean: weighed by frequency."
-    rows = many_curves(seen.curves.entropy, seen.words, first=seen.first, named=len(seen.probes))
-    lines = [Curve("mean", seen.curves.mean_entropy), *rows[: MOST - 1]]
-    about += left_out(len(seen.words), MOST - 1, "words")
-    return curves("entropy", "Entropy of attention rows", about, "nats", lines, levels=[base], frames=seen.frames)
+    rows = many_curves(sample.curves.entropy, sample.words, first=sample.first, named=len(sample.probes))
+    lines = [Curve("mean", sample.curves.mean_entropy), *rows[: MOST - 1]]
+    about += left_out(len(sample.words), MOST - 1, "words")
+    return curves("entropy", "Entropy of attention rows", about, "nats", lines, levels=[base], frames=sample.frames)
 
 
-def _itself(seen: _Seen) -> View:
-    about = "Attention of each word's row on the word itself." + seen.whose
-    lines = many_curves(seen.curves.on_itself, seen.words, first=seen.first)
-    return curves("itself", "Attention on oneself", about, "attention on itself", lines, frames=seen.frames)
+def _itself(sample: _Sample) -> View:
+    about = "Attention of each word's row on the word itself." + sample.whose
+    lines = many_curves(sample.curves.on_itself, sample.words, first=sample.first)
+    return curves("itself", "Attention on oneself", about, "attention on itself", lines, frames=sample.frames)
 
 
-def _values(seen: _Seen, name: str) -> View:
-    values = seen.curves.score_values if name == "scores" else seen.curves.embedding_values
-    return openings_view(name, values, opening_level(values), seen.frames)
+def _values(sample: _Sample, name: str) -> View:
+    values = sample.curves.score_values if name == "scores" else sample.curves.embedding_values
+    return openings_view(name, values, opening_level(values), sample.frames)
 
 
-def _alignment(seen: _Seen) -> View:
+def _alignment(sample: _Sample) -> View:
     about = "cos(Phi, pi pi^T): +1 where attention opens towards frequent words, -1 where it opens away from them."
-    lines = [Curve("alignment", seen.curves.alignment)]
-    return curves("alignment", "Direction of the attention scores", about, "cosine", lines, frames=seen.frames)
+    lines = [Curve("alignment", sample.curves.alignment)]
+    return curves("alignment", "Direction of the attention scores", about, "cosine", lines, frames=sample.frames)
 
 
-def _row_norms(seen: _Seen) -> View:
-    rows = many_curves(seen.curves.norms, seen.words, first=seen.first, named=len(seen.probes))
-    lines = [Curve("the rarer half, mean", seen.curves.rare_norm), *rows[: MOST - 1]]
+def _row_norms(sample: _Sample) -> View:
+    rows = many_curves(sample.curves.norms, sample.words, first=sample.first, named=len(sample.probes))
+    lines = [Curve("the rarer half, mean", sample.curves.rare_norm), *rows[: MOST - 1]]
     about = "Length of each word's row of W0, and the geometric mean over the less frequent half of the words."
-    about += left_out(len(seen.words), MOST - 1, "words")
-    return curves("row-norms", "Norms of the embedding's rows", about, "norm", lines, log=True, frames=seen.frames)
+    about += left_out(len(sample.words), MOST - 1, "words")
+    return curves("row-norms", "Norms of the embedding's rows", about, "norm", lines, log=True, frames=sample.frames)
 
 
-def _embedding(seen: _Seen) -> View:
-    sentence = f" The probe words and the most frequent of {len(seen.words):,} words, {MOST_POINTS} in all, are drawn."
-    return embedding_view("words", seen.curves.params["W0"], seen.words, seen.first, sentence, seen.frames)
+def _embedding(sample: _Sample) -> View:
+    sentence = f" The probe words and the most frequent of {len(sample.words):,} words, {MOST_POINTS} in all, are drawn."
+    return embedding_view("words", sample.curves.params["W0"], sample.words, sample.first, sentence, sample.frames)
 
 
 # A run of focus and dilution on a text in words: the text, the model, and what happens in each stage, with its numbers.
