@@ -239,18 +239,6 @@ class Claim:
         )
 
 
-def claim(
-    tag: str,
-    statement: str,
-    regime: Callable[[Any], Regime],
-    compare: Callable[[Any], Comparison],
-    *shown: str,
-    **more: Any,
-) -> Claim:
-    """One row in the table of a paper's claims: tag, statement, regime, comparison, where in a run it is shown, kind, nulls."""
-    return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown, **more)
-
-
 @dataclass(frozen=True)
 class ClaimTable:
     """The claims of a paper as their code is defined: `@claim(TAG, regime)` stands above the function that compares.

@@ -36,7 +36,7 @@ def test_the_programme_is_the_sum_over_sequences(chain, length, start):
     law, brute = context_law(chain, length, start), by_counts(chain, length, start)
     assert law.probability.size == len(brute) == state_count(chain.vocab, length)
     for i in range(chain.vocab):
-        for others, p in zip(law.others, law.probability[:, i], strict=True):
+        for others, p in zip(law.earlier, law.probability[:, i], strict=True):
             state = (*(others + np.eye(chain.vocab, dtype=int)[i]).tolist(), i)
             assert p == pytest.approx(brute[state], abs=1e-15)
 
@@ -49,7 +49,7 @@ def test_numbers_of_states_and_sums(length, states):
         law = context_law(chain, length, start)
         assert law.probability.size == states
         assert law.probability.sum() == pytest.approx(1, abs=1e-14)
-        assert np.all(law.others.sum(axis=1) == length - 1)
+        assert np.all(law.earlier.sum(axis=1) == length - 1)
         last = chain.initial(start) @ np.linalg.matrix_power(chain.transition, length - 1)
         np.testing.assert_allclose(law.probability.sum(axis=0), last, atol=1e-14)
 
@@ -57,7 +57,7 @@ def test_numbers_of_states_and_sums(length, states):
 @given(chains(), st.integers(2, 7))
 def test_a_stationary_start_keeps_the_frequencies(chain, length):
     law = context_law(chain, length)
-    mean = law.probability.sum(axis=1) @ law.others + law.probability.sum(axis=0)
+    mean = law.probability.sum(axis=1) @ law.earlier + law.probability.sum(axis=0)
     np.testing.assert_allclose(mean / length, chain.stationary, atol=1e-12)
 
 

@@ -7,13 +7,14 @@ import pytest
 
 import stagescope as ss
 from stagescope.landscape.saddle_path import Predicted
-from stagescope.papers.focus_dilution.claims_cycle import PATH_CLAIMS, room
-from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS, along_leg, leg_rate
+from stagescope.papers.focus_dilution import claims
+from stagescope.papers.focus_dilution.claims_cycle import room
+from stagescope.papers.focus_dilution.claims_saddles import along_leg, leg_rate
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.reading import reading
 from tests.papers.stand_in import StandIn
 
-CLAIMS = {claim.tag.removeprefix("FD:"): claim for claim in (*PATH_CLAIMS, *SADDLE_CLAIMS)}
+CLAIMS = {claim.tag.removeprefix("FD:"): claim for claim in claims.CLAIMS}
 
 
 @pytest.fixture(scope="module")

@@ -213,7 +213,7 @@ def test_samples_shrink_with_the_cost_and_then_are_left_out(wide, monkeypatch):
     steps, contexts = 500, len(reading(wide).curves.law.contexts.mass)
     for most, expected in ((SAMPLES.count * steps * contexts / 4, 0.25), (SAMPLES.count * steps * contexts / 100, 0.0)):
         found = type(reading(wide))(wide)
-        monkeypatch.setattr("stagescope.papers.focus_dilution.reading.SAMPLES", SAMPLES.__class__(most=most))
+        monkeypatch.setattr("stagescope.papers.focus_dilution.reading.SAMPLES", SAMPLES.__class__(contexts=most))
         assert found._other_sample[1] == pytest.approx(expected)
         if not expected:
             assert not found.draws.sample

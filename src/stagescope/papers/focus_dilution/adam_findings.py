@@ -35,9 +35,9 @@ class Published:
     eps: float = 1e-8
 
     def law(self, persistence: float | None = None) -> TokenPopulation:
-        kept = self.persistence if persistence is None else persistence
+        chain_persistence = self.persistence if persistence is None else persistence
         model = TokenAttention(vocab=len(self.pi), width=self.width, scale=1.0)
-        return TokenPopulation(model=model, process=LazyChain(pi=self.pi, persistence=kept))
+        return TokenPopulation(model=model, process=LazyChain(pi=self.pi, persistence=chain_persistence))
 
     def start(self, sigma: float | None = None) -> dict[str, np.ndarray]:
         return self.law().model.init(self.seed, 1 / self.width if sigma is None else sigma)
@@ -73,11 +73,11 @@ def epsilon_path(setting: Published = PUBLISHED, eps: Sequence[float] = EPS, ste
     At eps 1e-5 and 1e-4 the first focus comes after more than 3000 steps; heights are those reached by then.
     """
     law, start = setting.law(), setting.start()
-    curves = tuple(head_curves(law, start, setting.descent(steps, each, LIMITS.path_rate)) for each in eps)
+    curves = tuple(head_curves(law, start, setting.descent(steps, one_eps, LIMITS.path_rate)) for one_eps in eps)
     ball = HeavyBall(momentum=Adam().b1)
     flow = head_curves(law, start, Descent(optimizer=ball, lr=LIMITS.path_rate * (1 - ball.momentum), steps=steps))
-    heights = np.array([[cycle.height for cycle in row_cycles(each)] for each in curves])
-    norms = np.array([_norms(each) for each in curves])
+    heights = np.array([[cycle.height for cycle in row_cycles(head)] for head in curves])
+    norms = np.array([_norms(head) for head in curves])
     return EpsPath(
         np.array(eps), heights, norms, np.array([cycle.height for cycle in row_cycles(flow)]), max(setting.pi), (*curves, flow)
     )
@@ -107,9 +107,9 @@ def blind_focus(
     setting: Published = PUBLISHED, persistence: Sequence[float] = (0.0, 0.2, 0.5, 0.8, 0.95), steps: int = 500
 ) -> BlindFocus:
     """Focus under Adam does not look at the transition matrix: independent tokens focus at the same step [FDA:blind]."""
-    curves = tuple(head_curves(setting.law(each), setting.start(), setting.descent(steps)) for each in persistence)
-    ups = np.array([[np.nan if cycle.up is None else cycle.up for cycle in row_cycles(each)] for each in curves])
-    return BlindFocus(np.array(persistence), ups, np.array([left_at_focus(each) for each in curves]), curves)
+    curves = tuple(head_curves(setting.law(value), setting.start(), setting.descent(steps)) for value in persistence)
+    ups = np.array([[np.nan if cycle.up is None else cycle.up for cycle in row_cycles(head)] for head in curves])
+    return BlindFocus(np.array(persistence), ups, np.array([left_at_focus(head) for head in curves]), curves)
 
 
 def left_at_focus(curves: TokenCurves) -> float:
@@ -142,16 +142,16 @@ def frozen_attention(
     factor: float = 2**0.25,
 ) -> FrozenAttention:
     """Frozen attention is an effect of eps: sigma_c by bisection between 2^-12 / m and 4 / m, to a factor [FDA:frozen]."""
-    found = []
-    for each in eps:
+    brackets = []
+    for one_eps in eps:
         low, high = 2.0**-12, 4.0
         while high / low > factor:
             middle = math.sqrt(low * high)
-            curves = head_curves(setting.law(), setting.start(middle / setting.width), setting.descent(steps, each))
+            curves = head_curves(setting.law(), setting.start(middle / setting.width), setting.descent(steps, one_eps))
             opens = any(row.up is not None for row in row_cycles(curves))
             low, high = (low, middle) if opens else (middle, high)
-        found.append((low, high))
-    low, high = np.array(found).T
+        brackets.append((low, high))
+    low, high = np.array(brackets).T
     slope = np.polyfit(np.log(eps), np.log(low * high) / 2, 1)[0]
     return FrozenAttention(np.array(eps), low, high, float(slope))
 

@@ -177,7 +177,7 @@ def _block(first, d, safe, tables, by_width, by_key, by_query, short):
     With R = dL/dlogits: dL/dW1 = H^T R, dL/dH = R W1^T, X = dL/dH W0^T, and dL/dPhi_ij = A_ij (X_ij - H_i . dL/dH_i).
     """
     (w0, w1, dw0, dw1), (q, k, dq, dk), (e, z, spare), (h, dh) = by_width, by_key, by_query, short
-    sums, tops, own = spare[0, :BLOCK], spare[1, :BLOCK], spare[2, :BLOCK]
+    sums, tops, products = spare[0, :BLOCK], spare[1, :BLOCK], spare[2, :BLOCK]
     last, tall, wide = first + BLOCK, h.shape[1], e.shape[1]
     pi, mass, law = tables[0, first:last], tables[1, first:last], tables[first + 2 : last + 2]
     queries, flat, slope = q.reshape(q.size), h.reshape(h.size), dh.reshape(dh.size)
@@ -187,16 +187,16 @@ def _block(first, d, safe, tables, by_width, by_key, by_query, short):
     _contract(e, w0, flat, 0, tall, 1)
     _divide(h, sums)
     spread(flat, 0, tall, 1, w1, z, True)
-    _products(law, z, own)
+    _products(law, z, products)
     exponentials(z, d, tops, safe[1])
-    loss = _surprise(d, pi, mass, law, z, own, tops)
+    loss = _surprise(d, pi, mass, law, z, products, tops)
     spread(flat, 0, 1, tall, z, dw1, False)
     _contract(z, w1, slope, 0, tall, 1)
     _divide(dh, sums)
     spread(slope, 0, 1, tall, e, dw0, False)
     spread(slope, 0, tall, 1, w0, z, True)
-    _products(h, dh, own)
-    _unattend(e, z, own)
+    _products(h, dh, products)
+    _unattend(e, z, products)
     _contract(e, k, dq.reshape(dq.size), first, 1, wide)
     spread(queries, first, wide, 1, e, dk, False)
     return loss
@@ -234,16 +234,20 @@ def gradient(theta, out, held):
     end = _TABLES + (wide + 2) * wide
     tables, room = held[_TABLES:end].reshape(wide + 2, wide), held[end + -(held.ctypes.data // 8 + end) % LINE :]
     by_width, by_key = _four(room, 0, tall, wide), _four(room, 4 * tall * wide, keys, wide)
-    at, block = 4 * (tall + keys) * wide, BLOCK * wide
-    by_query = _matrix(room, at, BLOCK, wide), _matrix(room, at + block, BLOCK, wide), _matrix(room, at + 2 * block, BLOCK, wide)
-    h, dh, wq, wk = _four(room, at + 3 * block, max(keys, BLOCK), tall)
+    offset, block = 4 * (tall + keys) * wide, BLOCK * wide
+    by_query = (
+        _matrix(room, offset, BLOCK, wide),
+        _matrix(room, offset + block, BLOCK, wide),
+        _matrix(room, offset + 2 * block, BLOCK, wide),
+    )
+    h, dh, wq, wk = _four(room, offset + 3 * block, max(keys, BLOCK), tall)
     (w0, w1, dw0, dw1), (q, k, dq, dk), work = by_width, by_key, by_query[1][0]
     queries, turned = wq.reshape(wq.size), wk.reshape(wk.size)
-    given, found = _named(theta, d, m, mk), _named(out, d, m, mk)
-    turn(given[0], 1.0, w0)
-    _copy(given[1], 1.0, w1)
-    turn(given[2], held[3], wq)  # Q has the scale of the scores
-    turn(given[3], 1.0, wk)
+    blocks, slopes = _named(theta, d, m, mk), _named(out, d, m, mk)
+    turn(blocks[0], 1.0, w0)
+    _copy(blocks[1], 1.0, w1)
+    turn(blocks[2], held[3], wq)  # Q has the scale of the scores
+    turn(blocks[3], 1.0, wk)
     spread(queries, 0, tall, 1, w0, q, True)
     spread(turned, 0, tall, 1, w0, k, True)
     scores, logits = longest(q, work) * longest(k, work), longest(w0, work) * longest(w1, work)
@@ -259,10 +263,10 @@ def gradient(theta, out, held):
     spread(turned, 0, 1, tall, dk, dw0, False)
     _contract(dq, w0, queries, 0, tall, 1)
     _contract(dk, w0, turned, 0, tall, 1)
-    turn(dw0, held[4], found[0])
-    _copy(dw1, held[5], found[1])
-    turn(wq, held[6] * held[3], found[2])
-    turn(wk, held[7], found[3])
+    turn(dw0, held[4], slopes[0])
+    _copy(dw1, held[5], slopes[1])
+    turn(wq, held[6] * held[3], slopes[2])
+    turn(wk, held[7], slopes[3])
     return loss
 
 
@@ -319,12 +323,12 @@ def _entropy_without(logs, inverse, values, powers):
 @njit(cache=True, fastmath=_FINITE)
 def _change(powers, total, before):
     """The largest change of a row of attention, which takes the place of the one before."""
-    most, share = 0.0, 1.0 / total
+    largest, share = 0.0, 1.0 / total
     for j in range(powers.size):
         now = share * powers[j]
-        most = max(most, abs(now - before[j]))
+        largest = max(largest, abs(now - before[j]))
         before[j] = now
-    return most
+    return largest
 
 
 @njit(cache=True)
@@ -335,24 +339,24 @@ def attention_rows(query, key_turned, law, frequent, before, out):
     which this one replaces, or (0, 0); the largest change of an entry is returned. `key_turned` is (., d). Rows with scores that
     are not finite are nan.
     """
-    vocab, logs, inverse, most = law.size, np.log(law), 1 / law, 0.0
+    vocab, logs, inverse, largest = law.size, np.log(law), 1 / law, 0.0
     scores, values, powers = np.empty((QUERIES, vocab)), np.empty(vocab), np.empty(vocab)
     for first in range(0, vocab, QUERIES):
         last = min(first + QUERIES, vocab)
         np.dot(query[first:last], key_turned, scores[: last - first])
         for i in range(first, last):
-            own = scores[i - first]
-            if not np.isfinite(_powers(own, logs, _largest(own, logs), values, powers)):
+            row_scores = scores[i - first]
+            if not np.isfinite(_powers(row_scores, logs, _largest(row_scores, logs), values, powers)):
                 out[:, i] = np.nan
                 continue
             exp_double(powers)
             total, out[2, i] = _entropy(values, powers)
             out[0, i], out[1, i] = powers[frequent] / total, powers[i] / total
             if before.size:
-                most = max(most, _change(powers, total, before[i]))
+                largest = max(largest, _change(powers, total, before[i]))
             if len(out) > 3:
                 out[3, i] = _entropy_without(logs, inverse, values, powers)
-    return most
+    return largest
 
 
 # Numba kernel of products with the Hessian of the population loss, for many tokens [FD:population].
@@ -365,22 +369,22 @@ def attention_rows(query, key_turned, law, frequent, before, out):
 def _spread_both(a, rows, b, others, out):
     """out = sum_k a_k rows_k + b_k others_k."""
     for k in range(len(a)):
-        x, y, row, other = a[k], b[k], rows[k], others[k]
+        x, y, row, other_row = a[k], b[k], rows[k], others[k]
         if k == 0:
             for j in range(out.size):
-                out[j] = x * row[j] + y * other[j]
+                out[j] = x * row[j] + y * other_row[j]
         else:
             for j in range(out.size):
-                out[j] += x * row[j] + y * other[j]
+                out[j] += x * row[j] + y * other_row[j]
 
 
 @njit(**OPTIONS)
 def _contract_both(a, rows, b, others, out):
     """out_k = a . rows_k + b . others_k."""
     for k in range(len(out)):
-        row, other, total = rows[k], others[k], 0.0
+        row, other_row, total = rows[k], others[k], 0.0
         for j in range(a.size):
-            total += a[j] * row[j] + b[j] * other[j]
+            total += a[j] * row[j] + b[j] * other_row[j]
         out[k] = total
 
 
@@ -415,18 +419,18 @@ def _slopes(a, moved, apart, mean, row, flat):
 @njit(**OPTIONS)
 def tangents(blocks, queries, tables, directions, out):
     """The changes of dL/dW0 by its attention, dL/dW1, dL/dQ and dL/dK along every line; `out` begins as zeros."""
-    (w0, w1, keys), (q, h, low, mass), (attention, predicted, surprise, apart) = blocks, queries, tables
+    (w0, w1, keys), (q, h, low, mass), (attention, predicted, surprise, centred) = blocks, queries, tables
     d, m = len(attention), len(w0)
-    moved, logits, slope, flat = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    shift, logits, slope, flat = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     dh, dlow = np.empty(m), np.empty(m)
     for line in range(len(directions[0])):
         dw0, dw1, dq, dk = directions[0][line], directions[1][line], directions[2][line], directions[3][line]
         by_w0, by_w1, by_q, by_k = out[0][line], out[1][line], out[2][line], out[3][line]
         for i in range(d):
             a, y, r = attention[i], predicted[i], surprise[i]
-            _spread_both(dq[i], keys, q[i], dk, moved)
-            _centred(a, 1.0, moved)
-            _contract_both(moved, w0, a, dw0, dh)
+            _spread_both(dq[i], keys, q[i], dk, shift)
+            _centred(a, 1.0, shift)
+            _contract_both(shift, w0, a, dw0, dh)
             _spread_both(dh, w1, h[i], dw1, logits)
             _centred(y, mass[i], logits)
             _gather_both(dh, h[i], r, logits, by_w1)
@@ -434,8 +438,8 @@ def tangents(blocks, queries, tables, directions, out):
             mean = 0.0
             for k in range(m):
                 mean += dlow[k] * h[i, k] + low[i, k] * dh[k]
-            _gather_both(low[i], dlow, moved, a, by_w0)
+            _gather_both(low[i], dlow, shift, a, by_w0)
             _spread_both(dlow, w0, low[i], dw0, slope)
-            _slopes(a, moved, apart[i], mean, slope, flat)
+            _slopes(a, shift, centred[i], mean, slope, flat)
             _contract_both(slope, keys, flat, dk, by_q[i])
             _gather_both(q[i], dq[i], slope, flat, by_k)

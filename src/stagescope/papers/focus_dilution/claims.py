@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import claim
 from stagescope.claims.comparison import (
     Comparison,
     Condition,
@@ -22,9 +21,7 @@ from stagescope.fields.softmax import softmax
 from stagescope.landscape.linearise import Rise, last_rise
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS
-from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
-from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
-from stagescope.papers.focus_dilution.companion_options import another_flow
+from stagescope.papers.focus_dilution.claims_cycle import claim, flow_claim
 from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second, small_flow
 from stagescope.papers.focus_dilution.family import (
     saturated_attention,
@@ -50,8 +47,8 @@ from stagescope.papers.focus_dilution.model import LazyChain
 def _scaled(evidence: Evidence) -> Regime:
     """A flow from a small start that stays at (0,0), (1,0) and (1,1) and reaches E2."""
     for regime in (opening(0, 0), opening(1, 0), opening(1, 1), reaching_second):
-        if not (found := regime(evidence)).holds:
-            return found
+        if not (decision := regime(evidence)).holds:
+            return decision
     return Regime(True, f"initial rms {evidence.scale:.1e}; stays at (0,0), (1,0) and (1,1)")
 
 
@@ -63,10 +60,11 @@ def _legs(evidence: Evidence) -> np.ndarray | None:
     times = (evidence.openings["E1"], evidence.openings["Q1"], evidence.second)
     if None in times:
         return None
-    first, opened, second = (float(t) for t in times if t is not None)
-    return np.array([first, opened - first, second - opened])
+    first, attention_time, second = (float(t) for t in times if t is not None)
+    return np.array([first, attention_time - first, second - attention_time])
 
 
+@flow_claim("FD:eps-law", _scaled)
 def _eps_law(evidence: Evidence) -> Comparison:
     """The delay of each leg from eps/10 to eps/100 over ln 10 / rate, and how it differs from that between eps and eps/10.
 
@@ -79,25 +77,25 @@ def _eps_law(evidence: Evidence) -> Comparison:
     legs = _legs(evidence)
     if legs is None or evidence.second is None or len(rates) < 3:
         return undecided("E2 was not reached, or nothing opens at one of the saddles", 1.0, LIMITS.rate, unit)
-    per_decade, found, smaller = np.log(10.0) / np.array(rates), [legs], evidence
+    per_decade, legs_by_scale, smaller = np.log(10.0) / np.array(rates), [legs], evidence
     for decades in (1, 2):
         until = float(1.2 * evidence.second + LIMITS.margin * decades * per_decade.sum())
         smaller = Evidence(evidence.run, evidence.companion("from_scaled", 10.0**-decades, until))
         if (legs := _legs(smaller)) is None:
             words = f"from a start {10**decades} times smaller: E2 was not reached"
             return undecided(words, 1.0, LIMITS.rate, unit)
-        found.append(legs)
-    early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
-    known = {label: None if visit is None else visit.small for label, visit in visits.items()}
-    doubts = np.array([abs(distance_shift(smaller.visit(*label, point))) for label, point in known.items()])
+        legs_by_scale.append(legs)
+    early, late = (legs_by_scale[1] - legs_by_scale[0]) / per_decade, (legs_by_scale[2] - legs_by_scale[1]) / per_decade
+    points = {label: None if visit is None else visit.small for label, visit in visits.items()}
+    doubts = np.array([abs(distance_shift(smaller.visit(*label, point))) for label, point in points.items()])
     worst = int(np.argmax(np.abs(late - 1)))
-    shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
+    ratios = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
     errors = {"predicted_error": float(doubts.max()), "measured_error": float(np.abs(late - early).max())}
-    reason = f"delay per decade of eps over ln 10/rate: {shown}"
+    reason = f"delay per decade of eps over ln 10/rate: {ratios}"
     # E2 of the three runs over the size of their starts; predicted from that of the smallest start.
-    decades, seconds = np.arange(3), [each.sum() for each in found]
-    at, predicted = evidence.scale * 10.0**-decades, seconds[-1] - (2 - decades) * per_decade.sum()
-    over = OverRuns(tuple(at), tuple(seconds), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
+    decades, seconds = np.arange(3), [run_legs.sum() for run_legs in legs_by_scale]
+    starts, predicted = evidence.scale * 10.0**-decades, seconds[-1] - (2 - decades) * per_decade.sum()
+    over = OverRuns(tuple(starts), tuple(seconds), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
     return agreement(1.0, float(late[worst]), LIMITS.rate, reason, **errors, unit=unit, over_runs=over)
 
 
@@ -129,9 +127,9 @@ class Asymmetry:
     @cached_property
     def deviation(self) -> np.ndarray:
         """c_i delta, zero for the frequent token."""
-        found = self.law.process.stationary - self.mean
-        found[self.frequent] = 0.0
-        return found
+        deviation = self.law.process.stationary - self.mean
+        deviation[self.frequent] = 0.0
+        return deviation
 
     @property
     def delta(self) -> float:
@@ -155,16 +153,16 @@ class Asymmetry:
 
     def near(self, delta: float) -> SmallPoint:
         """The point (1,1) that continues the symmetric one to a small delta, in steps that double it."""
-        found, least = self.symmetric, LIMITS.deltas[1] * self.mean
+        small, least = self.symmetric, LIMITS.deltas[1] * self.mean
         steps = max(0, math.ceil(math.log2(delta / least)))
         for step in range(steps, -1, -1):
-            found = nearest_point(self.at(delta / 2**step), found.point.params, 1, 1)
-        return found
+            small = nearest_point(self.at(delta / 2**step), small.point.params, 1, 1)
+        return small
 
     def rate(self, delta: float) -> float | None:
         """The fastest embedding rate there; None where the symmetric point does not continue to this delta."""
-        found = self.near(delta)
-        rate = max(o.rate for o in found.openings["embedding"]) if found.point.found and "embedding" in found.room else 0.0
+        small = self.near(delta)
+        rate = max(o.rate for o in small.openings["embedding"]) if small.point.found and "embedding" in small.room else 0.0
         return rate if rate > LIMITS.lost else None
 
     @cached_property
@@ -205,51 +203,52 @@ class Asymmetry:
         small, frequent = self.symmetric.point.params, self.frequent
         strength = float(self.law.model.scores(small)[frequent, frequent])
         on_frequent = self.law.model.attention(small, self.at(0.0).process.stationary)[:, frequent]
-        shown = f"E = {strength:.3g}, A_00 = {on_frequent[frequent]:.4f}, A_i0 = {np.delete(on_frequent, frequent).max():.3g}"
+        numbers = f"E = {strength:.3g}, A_00 = {on_frequent[frequent]:.4f}, A_i0 = {np.delete(on_frequent, frequent).max():.3g}"
         end = "" if self.persistence > self.boundary else f"; there is no saturated end below persistence {self.boundary:.3f}"
-        return f"the symmetric point of this flow has {shown}{end}"
+        return f"the symmetric point of this flow has {numbers}{end}"
 
 
 def family_of(evidence: Evidence) -> Asymmetry | None:
     """None for chains that are not of the family, or whose rare tokens are far from equal."""
     if not isinstance(evidence.law.process, LazyChain) or evidence.law.process.vocab < 3 or evidence.rate <= 0:
         return None
-    found = Asymmetry(evidence.law, evidence.curves.frequent)
-    return found if found.delta <= LIMITS.almost_equal * found.mean and found.mean < evidence.pi.max() else None
+    asymmetry = Asymmetry(evidence.law, evidence.curves.frequent)
+    return asymmetry if asymmetry.delta <= LIMITS.almost_equal * asymmetry.mean and asymmetry.mean < evidence.pi.max() else None
 
 
 def _family(evidence: Evidence) -> Regime:
-    found = family_of(evidence)
-    if found is None:
+    asymmetry = family_of(evidence)
+    if asymmetry is None:
         return not_applicable("applies only to lazy chains whose rare tokens are almost equal")
-    at = evidence.openings["Q1"] is not None, "Q1 was not reached: the run does not come to (1,1)"
-    if at[0]:
-        at = found.symmetric.of_its_label, "no symmetric point (1,1) was found: the search ended elsewhere"
-    return small_flow(evidence, at, holds=f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
+    condition = evidence.openings["Q1"] is not None, "Q1 was not reached: the run does not come to (1,1)"
+    if condition[0]:
+        condition = asymmetry.symmetric.of_its_label, "no symmetric point (1,1) was found: the search ended elsewhere"
+    return small_flow(evidence, condition, holds=f"rare tokens deviate by {asymmetry.delta / asymmetry.mean:.1%} of their mean")
 
 
 def _lifted(evidence: Evidence) -> Regime:
     """Almost equal rare tokens, and a flow to E2 that stays at (1,1), where a direction opens at a rate of order delta."""
-    found = _family(evidence)
+    base = _family(evidence)
     asymmetry = family_of(evidence)
-    if not found.holds or asymmetry is None:
-        return found
+    if not base.holds or asymmetry is None:
+        return base
     if asymmetry.delta <= LIMITS.equal:
         return not_applicable("rare tokens are equal: there is no delta to halve")
     if asymmetry.tangential > LIMITS.no_rate:
         return Regime(False, f"{UNSTABLE} (rate {asymmetry.tangential:.3g}): flows leave it before asymmetry does")
     for regime in (reaching_second, opening(1, 1)):
-        if not (more := regime(evidence)).holds:
-            return more
+        if not (further := regime(evidence)).holds:
+            return further
     least = asymmetry.delta / LIMITS.doublings[-1]
-    where, rate = f"delta/{LIMITS.doublings[-1]}", asymmetry.rate(least)
+    place, rate = f"delta/{LIMITS.doublings[-1]}", asymmetry.rate(least)
     if rate is None or asymmetry.kappa is None:
-        return Regime(False, f"the symmetric point does not continue to {where}")
+        return Regime(False, f"the symmetric point does not continue to {place}")
     if (beyond := abs(rate / (asymmetry.kappa[1] * least) - 1)) > LIMITS.linear_delta:
-        return Regime(False, f"at {where} the rate is {beyond:.0%} from kappa delta: delta is not small")
-    return found
+        return Regime(False, f"at {place} the rate is {beyond:.0%} from kappa delta: delta is not small")
+    return base
 
 
+@claim("FD:delta-law", _lifted)
 def _delta_law(evidence: Evidence) -> Comparison:
     """The exponent of the measured rate in the limit of small delta.
 
@@ -258,15 +257,15 @@ def _delta_law(evidence: Evidence) -> Comparison:
     its rate is the error of the prediction. The limit is -log2 of r(delta/2) r(delta/8)^2 / r(delta/4)^3; the three distances
     enter with these weights and their signs, so that a part of order delta cancels like that of the rates.
     """
-    unit, asymmetry, opened, second = "exponent", family_of(evidence), evidence.openings["Q1"], evidence.second
-    if asymmetry is None or opened is None or second is None:
+    unit, asymmetry, attention_time, second = "exponent", family_of(evidence), evidence.openings["Q1"], evidence.second
+    if asymmetry is None or attention_time is None or second is None:
         return undecided("E2 was not reached", 1.0, LIMITS.rate, unit)
     rates, doubts = [], []
     for parts in LIMITS.doublings:
-        until = LIMITS.margin * (opened + parts * (second - opened))
+        until = LIMITS.margin * (attention_time + parts * (second - attention_time))
         change = asymmetry.deviation * (1 / parts - 1)
-        at = evidence if parts == 1 else Evidence(evidence.run, evidence.companion("on_other_law", change.tolist(), until))
-        visit = at.visit(1, 1)
+        member = evidence if parts == 1 else Evidence(evidence.run, evidence.companion("on_other_law", change.tolist(), until))
+        visit = member.visit(1, 1)
         if visit is None or visit.rise is None:
             words = f"at delta/{parts} the opening does not rise tenfold while the flow stays at (1,1)"
             return undecided(words, 1.0, LIMITS.rate, unit)
@@ -274,8 +273,8 @@ def _delta_law(evidence: Evidence) -> Comparison:
         doubts.append(distance_shift(visit))
     exponents = -np.diff(np.log2(rates))
     before, limit = (2 * exponents[1:] - exponents[:-1]).tolist()
-    shown = [" ".join(f"{x:.3g}" for x in numbers) for numbers in (rates, exponents)]
-    reason = f"rates at (1,1) with delta/1, /2, /4, /8: {shown[0]}; exponents {shown[1]}, limit {limit:.3f}"
+    lists = [" ".join(f"{x:.3g}" for x in numbers) for numbers in (rates, exponents)]
+    reason = f"rates at (1,1) with delta/1, /2, /4, /8: {lists[0]}; exponents {lists[1]}, limit {limit:.3f}"
     doubt = abs(doubts[1] - 3 * doubts[2] + 2 * doubts[3]) / math.log(2)
     errors = {"predicted_error": doubt, "measured_error": abs(limit - before)}
     return agreement(1.0, limit, LIMITS.rate, reason, **errors, unit=unit)
@@ -300,9 +299,9 @@ def _off_saturation(evidence: Evidence) -> np.ndarray:
 
 def _saturated_stay(evidence: Evidence) -> np.ndarray:
     """The frames from the first at which the run is at the saturated end, in attention and in speed, until E2."""
-    there = (_off_saturation(evidence) <= LIMITS.saturated) & (evidence.trajectory.speed <= LIMITS.saturated)
+    saturated = (_off_saturation(evidence) <= LIMITS.saturated) & (evidence.trajectory.speed <= LIMITS.saturated)
     until = np.inf if evidence.second is None else evidence.second
-    return np.flatnonzero(np.maximum.accumulate(there) & (evidence.time <= until))
+    return np.flatnonzero(np.maximum.accumulate(saturated) & (evidence.time <= until))
 
 
 def _saturated(evidence: Evidence) -> Regime:
@@ -315,12 +314,13 @@ def _saturated(evidence: Evidence) -> Regime:
     if off.min() <= LIMITS.saturated:
         words = f"attention saturates, but |F| does not fall to {LIMITS.saturated:g} while rare tokens are alike"
     # A rate is none if it is a hundredth of that at which attention opens: the stay must show it.
-    needed, length = 1 / (LIMITS.negligible * abs(evidence.rate)), float(np.ptp(evidence.time[stay])) if len(stay) else 0.0
-    short = f"the stay at the saturated end lasts t = {length:.4g}, and a rate of c/100 shows after {needed:.4g}"
+    least_length, length = 1 / (LIMITS.negligible * abs(evidence.rate)), float(np.ptp(evidence.time[stay])) if len(stay) else 0.0
+    short = f"the stay at the saturated end lasts t = {length:.4g}, and a rate of c/100 shows after {least_length:.4g}"
     holds = f"flow at the saturated end for t = {length:.4g}, equal rare tokens"
-    return narrowed(replace(base, sentence=holds), (len(stay) >= 2, words), (length >= needed, short))
+    return narrowed(replace(base, sentence=holds), (len(stay) >= 2, words), (length >= least_length, short))
 
 
+@claim("FD:tangential", _saturated)
 def _tangential(evidence: Evidence) -> Comparison:
     """By how many e-folds gamma and beta of equal rare tokens part along the first direction, from the saturated end on."""
     family, stay, curves = family_of(evidence), _saturated_stay(evidence), evidence.curves
@@ -359,6 +359,7 @@ def _three(evidence: Evidence) -> Regime:
     return narrowed(replace(_population_flow(evidence), sentence=holds), (off <= family.delta**2, words))
 
 
+@claim("FD:kappa", _three)
 def _kappa(evidence: Evidence) -> Comparison:
     """The slope of ln sv_2(W0) against kappa delta.
 
@@ -381,29 +382,30 @@ def _kappa(evidence: Evidence) -> Comparison:
 
 
 def _stalling(evidence: Evidence) -> Regime:
-    found = family_of(evidence)
-    if found is None or found.delta > LIMITS.equal:
+    asymmetry = family_of(evidence)
+    if asymmetry is None or asymmetry.delta > LIMITS.equal:
         return not_applicable("applies only to lazy chains with equal rare tokens")
-    stable = found.tangential <= LIMITS.no_rate, f"{UNSTABLE} (rate {found.tangential:.3g}); {found.member}"
+    stable = asymmetry.tangential <= LIMITS.no_rate, f"{UNSTABLE} (rate {asymmetry.tangential:.3g}); {asymmetry.member}"
     words = "equal rare tokens, symmetric point stable inside the rank-one model"
-    return small_flow(evidence, _long(evidence), stable, holds=f"{words}; {found.member}")
+    return small_flow(evidence, _long(evidence), stable, holds=f"{words}; {asymmetry.member}")
 
 
 def _long(evidence: Evidence) -> Condition:
     """Whether a run lasts three times as long as attention takes to open."""
-    opened = evidence.openings["Q1"]
-    if opened is None:
+    attention_time = evidence.openings["Q1"]
+    if attention_time is None:
         return False, "Q1 was not reached: without it the claim is empty"
-    least = LIMITS.plateau * opened
+    least = LIMITS.plateau * attention_time
     return bool(evidence.time[-1] >= least), f"the run ends before {LIMITS.plateau:g} Q1 = {least:.4g}"
 
 
+@claim("FD:stall", _stalling)
 def _stall(evidence: Evidence) -> Comparison:
     end, second = evidence.end, evidence.second
-    shown = "not reached" if second is None else f"{second:.4g}"
+    second_text = "not reached" if second is None else f"{second:.4g}"
     family = family_of(evidence)
-    reason = f"E2 {shown} by {evidence.run.clock} = {end:.4g}" + (f"; {family.member}" if family is not None else "")
-    return Comparison("not reached", shown, "exact", second is None, reason)
+    reason = f"E2 {second_text} by {evidence.run.clock} = {end:.4g}" + (f"; {family.member}" if family is not None else "")
+    return Comparison("not reached", second_text, "exact", second is None, reason)
 
 
 # Focus and dilution: where flows stay at the symmetric point of equal rare tokens, and where they leave it.
@@ -411,131 +413,65 @@ def _stall(evidence: Evidence) -> Comparison:
 
 def _equal(evidence: Evidence) -> Regime:
     """Equal rare tokens, and a flow that comes to (1,1)."""
-    found = family_of(evidence)
-    if found is None or found.delta > LIMITS.equal:
+    asymmetry = family_of(evidence)
+    if asymmetry is None or asymmetry.delta > LIMITS.equal:
         return not_applicable("applies only to lazy chains with equal rare tokens")
-    opened = evidence.openings["Q1"] is not None, "Q1 was not reached: the run does not come to (1,1)"
+    condition = evidence.openings["Q1"] is not None, "Q1 was not reached: the run does not come to (1,1)"
     critical = stall_boundary(float(evidence.pi.max()), len(evidence.pi))
-    shown = "none" if critical is None else f"{critical:.4f}"
-    return small_flow(evidence, opened, holds=f"equal rare tokens, Q1 reached; lambda_c = {shown}")
+    critical_text = "none" if critical is None else f"{critical:.4f}"
+    return small_flow(evidence, condition, holds=f"equal rare tokens, Q1 reached; lambda_c = {critical_text}")
 
 
 @dataclass(frozen=True)
 class Parting:
     """How far embeddings of equal rare tokens part along the first direction of W0 between Q1 and E2, or the end.
 
-    The first direction alone: what opens beside it is no motion inside the rank-one model. `most` and `first`, at Q1, are shares
-    of the longest embedding, `length` is the time between.
+    The first direction alone: what opens beside it is no motion inside the rank-one model. `largest` and `first`, at Q1, are
+    shares of the longest embedding, `length` is the time between.
     """
 
-    most: float
+    largest: float
     first: float
     length: float
 
     @property
     def way(self) -> str | None:
-        return "leaves" if self.most > LIMITS.level else "stays" if self.most < LIMITS.outside else None
+        return "leaves" if self.largest > LIMITS.level else "stays" if self.largest < LIMITS.outside else None
 
     @property
     def reason(self) -> str:
-        return f"embeddings of rare tokens differ by {self.most:.2g} of the longest at most, {self.first:.2g} at Q1"
+        return f"embeddings of rare tokens differ by {self.largest:.2g} of the longest at most, {self.first:.2g} at Q1"
 
 
 def _parting(evidence: Evidence) -> Parting | None:
     """None where fewer than two frames lie between Q1 and E2."""
-    opened, end = evidence.openings["Q1"], np.inf if evidence.second is None else evidence.second
-    inside = (evidence.time >= (np.inf if opened is None else opened)) & (evidence.time <= end)
+    attention_time, end = evidence.openings["Q1"], np.inf if evidence.second is None else evidence.second
+    inside = (evidence.time >= (np.inf if attention_time is None else attention_time)) & (evidence.time <= end)
     time = evidence.time[inside]
     if len(time) < 2:
         return None
-    left = np.linalg.svd(evidence.curves.params["W0"][inside], full_matrices=False)[0][:, :, 0]
-    spread = np.ptp(np.delete(left, evidence.curves.frequent, axis=1), axis=1) / np.abs(left).max(axis=1)
+    vectors = np.linalg.svd(evidence.curves.params["W0"][inside], full_matrices=False)[0][:, :, 0]
+    spread = np.ptp(np.delete(vectors, evidence.curves.frequent, axis=1), axis=1) / np.abs(vectors).max(axis=1)
     return Parting(float(spread.max()), float(spread[0]), float(time[-1] - time[0]))
 
 
+@claim("FD:lambda-c", _equal)
 def _lambda_c(evidence: Evidence) -> Comparison:
-    found = family_of(evidence)
-    assert found is not None
-    predicted, parting = "stays" if found.margin > 0 else "leaves", _parting(evidence)
+    asymmetry = family_of(evidence)
+    assert asymmetry is not None
+    predicted, parting = "stays" if asymmetry.margin > 0 else "leaves", _parting(evidence)
     if parting is None:
         words = "Q1 was not reached" if evidence.openings["Q1"] is None else "no frame lies between Q1 and E2"
         return undecided(words, predicted, "exact")
     if parting.way is None:
         return undecided(f"{parting.reason}: neither left nor held", predicted, "exact")
     if predicted == "leaves" and parting.way == "stays":
-        rate = found.tangential
-        needed = LIMITS.margin * math.log(LIMITS.level / max(parting.first, 1e-300)) / max(rate, 1e-300)
-        if parting.length < needed:
-            words = f"{parting.reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave"
+        rate = asymmetry.tangential
+        least_length = LIMITS.margin * math.log(LIMITS.level / max(parting.first, 1e-300)) / max(rate, 1e-300)
+        if parting.length < least_length:
+            words = f"{parting.reason}; at rate {rate:.2g} it needs t = {plain_time(least_length, 3)} to leave"
             return undecided(words, predicted, "exact")
-    return Comparison(predicted, parting.way, "exact", predicted == parting.way, f"{parting.reason}; {found.member}")
+    return Comparison(predicted, parting.way, "exact", predicted == parting.way, f"{parting.reason}; {asymmetry.member}")
 
 
-CLAIMS = (
-    *SADDLE_CLAIMS,
-    *CYCLE_CLAIMS,
-    claim(
-        "FD:eps-law",
-        "A tenfold smaller start delays each event by ln 10 over its rate",
-        _scaled,
-        _eps_law,
-        "E1",
-        "E2",
-        kind="prediction",
-        rules=4,
-        elsewhere=another_flow,
-        cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",
-    ),
-    claim(
-        "FD:delta-law",
-        "Halving the asymmetry halves the rate at which the flow leaves (1,1)",
-        _lifted,
-        _delta_law,
-        "Q1",
-        "E2",
-        kind="prediction",
-        rules=3,
-        cost="3 flows at a half, a quarter and an eighth of the asymmetry, up to eight times as long as this one",
-    ),
-    claim(
-        "FD:tangential",
-        "At the saturated (1,1) of equal rare tokens nothing grows inside the rank-one model",
-        _saturated,
-        _tangential,
-        "Q1",
-        "E2",
-        kind="prediction",
-        rules=3,
-    ),
-    claim(
-        "FD:kappa",
-        "At the saturated (1,1) of three tokens a new embedding direction opens at kappa delta, kappa in closed form",
-        _three,
-        _kappa,
-        "Q1",
-        "E2",
-        kind="prediction",
-    ),
-    claim(
-        "FD:stall",
-        "Without asymmetry the flow stalls at (1,1)",
-        _stalling,
-        _stall,
-        "Q1",
-        "end",
-        kind="prediction",
-        rules=3,
-    ),
-    claim(
-        "FD:lambda-c",
-        "With equal rare tokens a flow stays at the symmetric (1,1) where persistence is below lambda_c, and leaves it above",
-        _equal,
-        _lambda_c,
-        "Q1",
-        "E2",
-        kind="prediction",
-        rules=2,
-    ),
-    *PATH_CLAIMS,
-    *ADAM_CLAIMS,
-)
+CLAIMS = (*claim.claims, *ADAM_CLAIMS)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, norm
 
-from stagescope.claims.claim import Claim, claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import (
     Comparison,
     Condition,
@@ -35,7 +35,26 @@ from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenCounts, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import openings_of, row_cycles
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.params import Params, root_mean_square
+
+claim = ClaimTable(WORDS.claims)
+Compare = Callable[[Evidence], Comparison]
+
+
+def _in_regime(tag: str, regime: Callable[[Evidence], Regime]) -> Callable[[Compare], Compare]:
+    """A claim whose numbers exist only in its regime."""
+
+    def add(compare: Compare) -> Compare:
+        def inside(evidence: Evidence) -> Comparison:
+            decision = regime(evidence)
+            return compare(evidence) if decision.holds else undecided(decision.sentence)
+
+        claim(tag, regime)(inside)
+        return compare
+
+    return add
+
 
 # Regimes: for which optimiser, start and contexts each claim is derived.
 
@@ -56,15 +75,15 @@ def normalised_steps(evidence: Evidence, *more: Condition, one: bool = True) -> 
     plain = regime_of(*first, holds=f"{type(steps.adam).__name__} with eps {eps:g} from a small start")
     if not plain.holds:
         return plain
-    why = why_not_spoken(steps.law, evidence.start)
-    left, _, ratio = steps.origin.condensing
-    signs = "all of one sign" if np.all(left > 0) else "of mixed signs"
+    reason = why_not_spoken(steps.law, evidence.start)
+    leading, _, ratio = steps.origin.condensing
+    signs = "all of one sign" if np.all(leading > 0) else "of mixed signs"
     several = (
         f"G = -dL/dM at the origin has sv_2/sv_1 {ratio:.2f} and rows {signs}: several embedding directions condense at "
         f"once, and one column of heads is of one (below {LIMITS.one_direction:g}, of one sign)"
     )
-    alone = not one or (ratio < LIMITS.one_direction and bool(np.all(left > 0)))
-    return narrowed(plain, (not why, why), (alone, several), *more)
+    alone = not one or (ratio < LIMITS.one_direction and bool(np.all(leading > 0)))
+    return narrowed(plain, (not reason, reason), (alone, several), *more)
 
 
 def _long(evidence: Evidence) -> Condition:
@@ -102,9 +121,9 @@ def _rowwise(evidence: Evidence) -> Regime:
     base = _condensing(evidence)
     if not base.holds:
         return base
-    left = evidence.steps.origin.condensing[0]
-    alike = float(left.sum() / math.sqrt(len(left)))
-    uneven = alike < LIMITS.flat_law, f"pi is nearly uniform (cosine {alike:.3f} with equal rows)"
+    leading = evidence.steps.origin.condensing[0]
+    cosine = float(leading.sum() / math.sqrt(len(leading)))
+    uneven = cosine < LIMITS.flat_law, f"pi is nearly uniform (cosine {cosine:.3f} with equal rows)"
     return narrowed(base, uneven, _stationary(evidence))
 
 
@@ -119,9 +138,9 @@ def _early(evidence: Evidence) -> Regime:
     if not base.holds:
         return base
     steps = evidence.steps
-    left = excess_loss(steps.curves, min(steps.ups.values()), steps.losses)
-    words = f"{left:.2f} of the excess loss is left at the first focus; the focus is blind above {LIMITS.blind:g}"
-    return narrowed(Regime(True, words), (left > LIMITS.blind, words))
+    remaining = excess_loss(steps.curves, min(steps.ups.values()), steps.losses)
+    words = f"{remaining:.2f} of the excess loss is left at the first focus; the focus is blind above {LIMITS.blind:g}"
+    return narrowed(Regime(True, words), (remaining > LIMITS.blind, words))
 
 
 def _wide(evidence: Evidence) -> Regime:
@@ -150,8 +169,10 @@ def _named(evidence: Evidence) -> Regime:
     if not predicted:
         return Regime(False, "the head model predicts no focus before the end")
     last = max([*predicted, *evidence.steps.ups.values()])
-    needed = LIMITS.margin * max(predicted)
-    return narrowed(base, (evidence.end >= max(needed, LIMITS.time_factor * last), f"the run ends before step {needed:.4g}"))
+    least_end = LIMITS.margin * max(predicted)
+    return narrowed(
+        base, (evidence.end >= max(least_end, LIMITS.time_factor * last), f"the run ends before step {least_end:.4g}")
+    )
 
 
 def _dragged(evidence: Evidence) -> Regime:
@@ -164,10 +185,10 @@ def _dragged(evidence: Evidence) -> Regime:
         return base
     up = float(np.median(list(steps.ups.values())))
     frame = steps.frame(up)
-    at = {name: block[frame] for name, block in steps.curves.params.items()}
-    says = softmax(steps.curves.attention[frame] @ at["W0"] @ at["W1"])
-    along = np.linalg.svd(at["W0"], full_matrices=False)[2][0]
-    wants = (steps.law.process.transition - says) @ (np.sign(np.sum(at["W0"] @ along)) * along @ at["W1"])
+    params = {name: block[frame] for name, block in steps.curves.params.items()}
+    says = softmax(steps.curves.attention[frame] @ params["W0"] @ params["W1"])
+    along = np.linalg.svd(params["W0"], full_matrices=False)[2][0]
+    wants = (steps.law.process.transition - says) @ (np.sign(np.sum(params["W0"] @ along)) * along @ params["W1"])
     enough = evidence.end >= LIMITS.plateau * up, f"the run ends before {LIMITS.plateau:g} times the step of the focus"
     inward = [row for row in steps.rare if wants[row] >= 0]
     outward = not inward, f"rows {_words(inward)} lead to frequent tokens more often than the model says"
@@ -188,12 +209,12 @@ def _captured(evidence: Evidence) -> Regime:
     base = normalised_steps(evidence, _long(evidence))
     if not base.holds:
         return base
-    steps, most = evidence.steps, evidence.curves.attention[-1].max(axis=1)
+    steps, largest = evidence.steps, evidence.curves.attention[-1].max(axis=1)
     tokens = np.argmax(evidence.curves.attention[-1], axis=1)
     shared = len(np.unique(tokens)) < len(tokens), "every row looks at a token of its own at the end"
-    total = bool(most.min() >= 1 - LIMITS.negligible), f"attention is not saturated at the end ({most.min():.3f})"
-    moved = abs(float(steps.losses[-1]) - float(np.interp(LIMITS.settled_share * evidence.end, steps.curves.time, steps.losses)))
-    rests = moved <= LIMITS.stall_loss, f"the loss still moves by {moved:.2g} in the last fifth of the run"
+    total = bool(largest.min() >= 1 - LIMITS.negligible), f"attention is not saturated at the end ({largest.min():.3f})"
+    change = abs(float(steps.losses[-1]) - float(np.interp(LIMITS.settled_share * evidence.end, steps.curves.time, steps.losses)))
+    rests = change <= LIMITS.stall_loss, f"the loss still moves by {change:.2g} in the last fifth of the run"
     return narrowed(base, shared, total, rests)
 
 
@@ -208,8 +229,10 @@ def _too_small(evidence: Evidence) -> Regime:
     if not any(cycle.up is not None for cycle in row_cycles(steps.head(eps=LIMITS.path_eps[0]))):
         return Regime(False, "there is no focus without eps either")
     head = steps.head()
-    left = abs(excess_loss(head, evidence.end, _head_losses(head)))
-    return narrowed(base, (left <= LIMITS.unigram, f"the unigram law is not learned by the end ({left:.3f} of it left)"))
+    remaining = abs(excess_loss(head, evidence.end, _head_losses(head)))
+    return narrowed(
+        base, (remaining <= LIMITS.unigram, f"the unigram law is not learned by the end ({remaining:.3f} of it left)")
+    )
 
 
 def _head_losses(head: TokenCurves) -> np.ndarray:
@@ -241,25 +264,27 @@ def _recurring(evidence: Evidence) -> Regime:
 # Condensation.
 
 
+@_in_regime("FDA:signs", _condensing)
 def _signs(evidence: Evidence) -> Comparison:
     """Each neuron has the sign of |v|_1 X + |u|_1 Y of its own start: the top right vector of W0 says so."""
-    steps, at = evidence.steps, evidence.steps.fivefold
-    assert at is not None
-    right = np.linalg.svd(steps.curves.params["W0"][at])[2][0]
-    same = float(np.mean(np.sign(right) == steps.origin.alignment(evidence.start)))
-    same = max(same, 1 - same)
-    return at_least(same, LIMITS.sign_share, f"{same:.1%} of {len(right)} neurons have the sign that their start predicts")
+    steps, frame = evidence.steps, evidence.steps.fivefold
+    assert frame is not None
+    right = np.linalg.svd(steps.curves.params["W0"][frame])[2][0]
+    share = float(np.mean(np.sign(right) == steps.origin.alignment(evidence.start)))
+    share = max(share, 1 - share)
+    return at_least(share, LIMITS.sign_share, f"{share:.1%} of {len(right)} neurons have the sign that their start predicts")
 
 
+@_in_regime("FDA:rows", _rowwise)
 def _rows(evidence: Evidence) -> Comparison:
     """W0(t) - W0(0) = 1 D^T: largest deviation of a row's displacement from the mean one, and the cosine with equal rows."""
-    steps, at = evidence.steps, evidence.steps.fivefold
-    assert at is not None
+    steps, frame = evidence.steps, evidence.steps.fivefold
+    assert frame is not None
     w0 = steps.curves.params["W0"]
-    moved = w0[at] - w0[0]
-    mean = moved.mean(axis=0)
-    spread = float(np.linalg.norm(moved - mean, axis=1).max() / np.linalg.norm(mean))
-    cosine = abs(float(np.linalg.svd(w0[at])[0][:, 0].sum())) / math.sqrt(len(w0[at]))
+    displacement = w0[frame] - w0[0]
+    mean = displacement.mean(axis=0)
+    spread = float(np.linalg.norm(displacement - mean, axis=1).max() / np.linalg.norm(mean))
+    cosine = abs(float(np.linalg.svd(w0[frame])[0][:, 0].sum())) / math.sqrt(len(w0[frame]))
     bar = LIMITS.row_spread if isinstance(steps.law, TokenPopulation) else LIMITS.row_spread_finite
     reason = f"rows move apart by {spread:.2g} of their common way; the cosine of W0 with equal rows is {cosine:.4f}"
     return Comparison(0.0, spread, bar, spread < bar and cosine > 1 - LIMITS.first_direction, reason)
@@ -274,8 +299,10 @@ def offsets(model: HeadModel, start: Params) -> tuple[np.ndarray, np.ndarray]:
     left, right, _ = model.condensing
     embedding, output = (root_mean_square({name: start[name]}) for name in ("W0", "W1"))
     spread = np.hypot(np.abs(right).sum() * embedding, np.abs(left).sum() * output)  # u and v have length 1
-    each = math.sqrt(2 / math.pi) * np.abs(right).sum() * left * embedding**2 / spread
-    return model.model.width * each, model.model.width * (embedding**2 * np.eye(len(each)) - np.outer(each, each))
+    per_neuron = math.sqrt(2 / math.pi) * np.abs(right).sum() * left * embedding**2 / spread
+    return model.model.width * per_neuron, model.model.width * (
+        embedding**2 * np.eye(len(per_neuron)) - np.outer(per_neuron, per_neuron)
+    )
 
 
 def _alignment_of(curves: TokenCurves) -> np.ndarray:
@@ -286,23 +313,25 @@ def _alignment_of(curves: TokenCurves) -> np.ndarray:
     return al * np.sign(np.sum(w0 @ al))
 
 
+@_in_regime("FDA:offset", _condensing)
 def _offset(evidence: Evidence) -> Comparison:
     """Slope of the run's own gamma_j - mean on its closed form; 0 where nothing is left of pi. Its error is that of the start."""
     closed, covariance = offsets(evidence.steps.origin, evidence.start)
     gamma, x = evidence.start["W0"] @ _alignment_of(evidence.curves), closed - closed.mean()
     slope = float(gamma @ x / (x @ x))
     deviation = math.sqrt(float(x @ covariance @ x)) / float(x @ x)
-    error, most = 1.96 * deviation, float(norm.isf(LIMITS.rare_chance / 2)) * deviation
-    near, seen = abs(slope - 1) <= error, slope > error
-    holds = False if abs(slope - 1) > most else True if near and seen else None
+    error, bound = 1.96 * deviation, float(norm.isf(LIMITS.rare_chance / 2)) * deviation
+    near, distinct = abs(slope - 1) <= error, slope > error
+    holds = False if abs(slope - 1) > bound else True if near and distinct else None
     reason = f"slope {slope:.3f} of this start's offsets on the closed form; starts scatter by {error:.2f}"
-    reason += "" if seen else ": too much to tell it from 0"
+    reason += "" if distinct else ": too much to tell it from 0"
     return Comparison(1.0, slope, error, holds, reason, error, None, "slope")
 
 
 # The first focus.
 
 
+@_in_regime("FDA:blind", _blind)
 def _blindness(evidence: Evidence) -> Comparison:
     """The focus of each row over that of independent tokens; what the choice of columns changes in that is its error."""
     steps = evidence.steps
@@ -312,29 +341,31 @@ def _blindness(evidence: Evidence) -> Comparison:
     blind = [{cycle.row: cycle.up for cycle in row_cycles(curves)} for curves in choices]
     ratios, errors = {}, {}
     for row, up in steps.ups.items():
-        ups = np.array([found[row] for found in blind], dtype=float)  # nan without a focus
+        ups = np.array([times[row] for times in blind], dtype=float)  # nan without a focus
         if np.isnan(ups).all():
             return Comparison(1.0, None, LIMITS.blind_times, False, f"with independent tokens row {row} has no focus")
         ratios[row], errors[row] = up / float(ups.mean()), float(np.ptp(ups) / ups.mean())
     if any(map(math.isnan, ratios.values())):
         return undecided("which columns are kept decides whether independent tokens have a focus", 1.0, LIMITS.blind_times)
     worst = max(ratios, key=lambda row: abs(ratios[row] - 1))
-    shown = ", ".join(f"row {row} {ratio:.3f}" for row, ratio in ratios.items())
-    reason = f"step of the focus over that of independent tokens: {shown}"
+    listed = ", ".join(f"row {row} {ratio:.3f}" for row, ratio in ratios.items())
+    reason = f"step of the focus over that of independent tokens: {listed}"
     return agreement(1.0, ratios[worst], LIMITS.blind_times, reason, predicted_error=errors[worst], unit="of the prediction")
 
 
+@_in_regime("FDA:total", _named)
 def _total(evidence: Evidence) -> Comparison:
     predicted = [cycle.row for cycle in row_cycles(evidence.steps.head()) if cycle.up is not None]
-    shown = {name: _words(rows) for name, rows in (("predicted", predicted), ("measured", sorted(evidence.steps.ups)))}
-    reason = f"rows with a total focus: predicted {shown['predicted']}, measured {shown['measured']}"
-    return Comparison(shown["predicted"], shown["measured"], "exact", shown["predicted"] == shown["measured"], reason)
+    texts = {name: _words(rows) for name, rows in (("predicted", predicted), ("measured", sorted(evidence.steps.ups)))}
+    reason = f"rows with a total focus: predicted {texts['predicted']}, measured {texts['measured']}"
+    return Comparison(texts["predicted"], texts["measured"], "exact", texts["predicted"] == texts["measured"], reason)
 
 
 def _words(rows: list[int]) -> str:
     return " ".join(map(str, rows)) or "none"
 
 
+@_in_regime("FDA:head", _wide)
 def _head_events(evidence: Evidence) -> Comparison:
     """The largest error of an event before Q2 over its tolerance: up 3 %, peak .03 of attention, dilution and return 5 %.
 
@@ -343,26 +374,30 @@ def _head_events(evidence: Evidence) -> Comparison:
     steps, base = evidence.steps, float(evidence.pi.max())
     second = evidence.openings.get("Q2")
     off: dict[str, float] = {}
-    for shown, told in zip(steps.rows, row_cycles(steps.head()), strict=True):
-        curve = steps.curves.on_frequent[:, shown.row]
-        times = {"up": (shown.up, told.up), "dilution": (shown.half, told.half), "return": (shown.complete, told.complete)}
-        for kind, (when, predicted) in times.items():
-            if predicted is None and when is None:
+    for cycle, head_cycle in zip(steps.rows, row_cycles(steps.head()), strict=True):
+        curve = steps.curves.on_frequent[:, cycle.row]
+        times = {
+            "up": (cycle.up, head_cycle.up),
+            "dilution": (cycle.half, head_cycle.half),
+            "return": (cycle.complete, head_cycle.complete),
+        }
+        for kind, (time, predicted) in times.items():
+            if predicted is None and time is None:
                 continue
-            early = min(value for value in (when, predicted) if value is not None)
-            if (shown.row == evidence.curves.frequent and kind != "up") or (second is not None and early > second):
+            early = min(value for value in (time, predicted) if value is not None)
+            if (cycle.row == evidence.curves.frequent and kind != "up") or (second is not None and early > second):
                 continue
             tolerance = dict(LIMITS.head_tolerances)[kind]
-            name = f"{kind}{shown.row}"
-            if when is None or predicted is None:
+            name = f"{kind}{cycle.row}"
+            if time is None or predicted is None:
                 near = LIMITS.time_factor * early > evidence.end  # the other may come after the end
                 off |= {} if near else {name: math.inf}
                 continue
-            off[name] = abs(predicted / when - 1) / tolerance
+            off[name] = abs(predicted / time - 1) / tolerance
             if kind == "return":
                 off[name] = min(off[name], abs(float(np.interp(predicted, evidence.time, curve)) - base) / LIMITS.peak_height)
-        if shown.up is not None and told.up is not None:
-            off[f"height{shown.row}"] = abs(shown.height - told.height) / LIMITS.peak_height
+        if cycle.up is not None and head_cycle.up is not None:
+            off[f"height{cycle.row}"] = abs(cycle.height - head_cycle.height) / LIMITS.peak_height
     if not off:
         return undecided("no event of the first cycle comes before the second head direction", 0.0, 1.0, "tolerances")
     worst = max(off, key=lambda name: off[name])
@@ -373,10 +408,11 @@ def _head_events(evidence: Evidence) -> Comparison:
 
 def pulls(steps: StepsEvidence, frame: int) -> np.ndarray:
     """e_i = Q_i . sum_j S_ij K_j with S = -dL/dPhi: what each query row does to the common logit of attention."""
-    at = {name: np.asarray(block[frame]) for name, block in steps.curves.params.items()}
-    return -np.sum(steps.whole.slopes(at)[1] * steps.whole.model.scores(at), axis=1)
+    params = {name: np.asarray(block[frame]) for name, block in steps.curves.params.items()}
+    return -np.sum(steps.whole.slopes(params)[1] * steps.whole.model.scores(params), axis=1)
 
 
+@_in_regime("FDA:drag", _dragged)
 def _drag(evidence: Evidence) -> Comparison:
     """Whether attention stops growing when the sum of pulls turns: by d|WQ|^2/dt = 2 sum_i e_i it would at once under a flow.
 
@@ -389,15 +425,15 @@ def _drag(evidence: Evidence) -> Comparison:
     at_up = pulls(steps, first)
     totals = np.array([pulls(steps, frame).sum() for frame in range(first, len(time))])
     turn = first_crossing(time[first:], totals, 0.0, rising=False)
-    shown = f"pulls of rows at the focus: {' '.join(f'{value:.2g}' for value in at_up)}"
+    listed = f"pulls of rows at the focus: {' '.join(f'{value:.2g}' for value in at_up)}"
     if turn is None or not at_up[frequent] > 0 < totals[0]:
-        return Comparison("turns", "never turns" if turn is None else "no drag", "order", False, f"{shown}; the sum never turns")
+        return Comparison("turns", "never turns" if turn is None else "no drag", "order", False, f"{listed}; the sum never turns")
     sizes = evidence.curves.key_values[:, 0]
     until = (time >= up) & (time <= turn + 2 * LIMITS.transient * up)
     top = float(time[until][np.argmax(sizes[until])])
     spacing, lag = float(np.interp(top, time, np.gradient(time))), (top - turn) / up
     reason = (
-        f"{shown}; their sum turns at step {turn:.4g} and sv_1(WQ WK^T) at {top:.4g}, {lag:+.2f} of the step of the focus later"
+        f"{listed}; their sum turns at step {turn:.4g} and sv_1(WQ WK^T) at {top:.4g}, {lag:+.2f} of the step of the focus later"
     )
     error = spacing / up
     return agreement(LIMITS.transient / 2, lag, LIMITS.transient / 2, reason, measured_error=error, unit="step of the focus")
@@ -428,6 +464,7 @@ def _saturated(evidence: Evidence, begin: float, stop: float) -> bool:
     return int(inside.sum()) > 1 and float(evidence.curves.on_frequent[inside].min()) >= 1 - LIMITS.negligible
 
 
+@_in_regime("FDA:freeze", _remembering)
 def _freeze(evidence: Evidence) -> Comparison:
     changes = {}
     for row, (begin, stop) in _windows(evidence).items():
@@ -437,9 +474,9 @@ def _freeze(evidence: Evidence) -> Comparison:
     worst = max(changes, key=lambda row: changes[row])
     grown = evidence.curves.norms[:, evidence.curves.frequent]
     begin, stop = _windows(evidence)[worst]
-    own = float(np.interp(stop, evidence.time, grown) / np.interp(begin, evidence.time, grown))
-    held = f"while all rows are in focus the norm of row {worst} changes by {changes[worst]:.2%}"
-    reason = f"{held}; that of row {evidence.curves.frequent} {own:.2f}-fold"
+    growth = float(np.interp(stop, evidence.time, grown) / np.interp(begin, evidence.time, grown))
+    sentence = f"while all rows are in focus the norm of row {worst} changes by {changes[worst]:.2%}"
+    reason = f"{sentence}; that of row {evidence.curves.frequent} {growth:.2f}-fold"
     return Comparison(0.0, changes[worst], LIMITS.frozen_norm, changes[worst] < LIMITS.frozen_norm, reason)
 
 
@@ -460,25 +497,27 @@ def _entropy(law: np.ndarray) -> float:
     return float(-np.sum(law * np.log(np.where(law > 0, law, 1.0))))
 
 
+@_in_regime("FDA:stall", _captured)
 def _stalled(evidence: Evidence) -> Comparison:
     chain, loss = evidence.steps.law.process, float(evidence.steps.losses[-1])
     looks_at = np.argmax(evidence.curves.attention[-1], axis=1)
     predicted = block_loss(chain.stationary, chain.transition, looks_at)
-    where = f"the loss rests at {loss:.5f} with rows looking at {_words(looks_at.tolist())}"
-    reason = f"{where}; rows that look at one token allow {predicted:.5f}, the chain {chain.floor():.5f}"
+    sentence = f"the loss rests at {loss:.5f} with rows looking at {_words(looks_at.tolist())}"
+    reason = f"{sentence}; rows that look at one token allow {predicted:.5f}, the chain {chain.floor():.5f}"
     return agreement(predicted, loss, LIMITS.stall_loss, reason, unit="nats")
 
 
+@_in_regime("FDA:frozen", _too_small)
 def _frozen(evidence: Evidence) -> Comparison:
     """No total focus, the loss of the unigram law, and equal rows of W0."""
     steps = evidence.steps
     w0 = steps.curves.params["W0"][-1]
     mean = w0.mean(axis=0)
-    apart = float(np.linalg.norm(w0 - mean, axis=1).max() / np.linalg.norm(mean))
-    left = excess_loss(steps.curves, evidence.end, steps.losses)
-    good = not steps.ups and abs(left) <= LIMITS.unigram and apart <= LIMITS.negligible
+    spread = float(np.linalg.norm(w0 - mean, axis=1).max() / np.linalg.norm(mean))
+    remaining = excess_loss(steps.curves, evidence.end, steps.losses)
+    good = not steps.ups and abs(remaining) <= LIMITS.unigram and spread <= LIMITS.negligible
     focused = f"total focus of rows: {_words(sorted(steps.ups))}"
-    reason = f"{focused}; {left:.3f} of the excess loss over H(pi) is left; rows of W0 differ by {apart:.2%}"
+    reason = f"{focused}; {remaining:.3f} of the excess loss over H(pi) is left; rows of W0 differ by {spread:.2%}"
     return Comparison("frozen", "frozen" if good else "not frozen", "exact", good, reason)
 
 
@@ -489,12 +528,12 @@ def path_heights(evidence: Evidence) -> dict[float | str, list[float]]:
     """Largest attention of rare rows on the path by eps, of the head model; "momentum" is gradient descent from that start."""
     steps = evidence.steps
     assert steps.descent is not None
-    many = max(steps.descent.steps, LIMITS.path_steps)
-    found: dict[float | str, list[float]] = {}
+    path_steps = max(steps.descent.steps, LIMITS.path_steps)
+    heights: dict[float | str, list[float]] = {}
     for eps in LIMITS.path_eps:
-        found[eps] = _heights(steps.head(eps=eps, steps=many), steps.rare)
-    found["momentum"] = _heights(steps.head(momentum=True, steps=many), steps.rare)
-    return found
+        heights[eps] = _heights(steps.head(eps=eps, steps=path_steps), steps.rare)
+    heights["momentum"] = _heights(steps.head(momentum=True, steps=path_steps), steps.rare)
+    return heights
 
 
 def _heights(curves: TokenCurves, rare: list[int]) -> list[float]:
@@ -502,20 +541,21 @@ def _heights(curves: TokenCurves, rare: list[int]) -> list[float]:
     return [rows[row].height for row in rare]
 
 
+@_in_regime("FDA:path", _on_path)
 def _path(evidence: Evidence) -> Comparison:
     """Peaks of the run, then of the head model at larger eps: all fall by more than their errors, none rises by more, and the
     last are as under gradients."""
     steps = evidence.steps
     assert steps.adam is not None
-    found, own = path_heights(evidence), [steps.rows[row].height for row in steps.rare]
+    by_eps, run_heights = path_heights(evidence), [steps.rows[row].height for row in steps.rare]
     larger = [eps for eps in LIMITS.path_eps if eps > steps.adam.eps]
-    table = np.array([own, *(found[eps] for eps in larger)])
-    last = float(np.abs(table[-1] - np.array(found["momentum"])).max())
+    table = np.array([run_heights, *(by_eps[eps] for eps in larger)])
+    last = float(np.abs(table[-1] - np.array(by_eps["momentum"])).max())
     rises, falls = float(np.diff(table, axis=0).max()), float((table[0] - table[-1]).min())
-    shown = "; ".join(
+    listed = "; ".join(
         f"eps {eps:g}: {' '.join(f'{h:.3f}' for h in row)}" for eps, row in zip([steps.adam.eps, *larger], table, strict=True)
     )
-    reason = f"largest attention of rare rows {shown}; gradient descent differs from the last by {last:.4f}"
+    reason = f"largest attention of rare rows {listed}; gradient descent differs from the last by {last:.4f}"
     error = math.sqrt(2) * LIMITS.peak_height  # of the difference of two peaks
     way = "rises" if rises > error else "falls" if falls > error else "is flat"
     return Comparison("falls", way, "exact", way == "falls" and last <= LIMITS.peak_height, reason)
@@ -527,159 +567,43 @@ def _cycle_events(evidence: Evidence, curves: TokenCurves) -> dict[str, float]:
     events = openings_of(curves)
     for token in evidence.steps.rare:
         events[f"self{token}"] = first_crossing(time, curves.on_self[:, token], LIMITS.total, rising=True)
-    return {name: when for name, when in events.items() if when is not None and 0 < when <= last and name not in ("E1", "Q1")}
+    return {
+        name: moment for name, moment in events.items() if moment is not None and 0 < moment <= last and name not in ("E1", "Q1")
+    }
 
 
 def _foretold(evidence: Evidence, **change: Any) -> dict[str, float]:
     """Relative errors of the events of later cycles by the head model; infinite where one comes in run or model alone."""
     head = evidence.steps.head(columns=LIMITS.columns, **change)
-    shown, told = (_cycle_events(evidence, curves) for curves in (evidence.curves, head))
-    return {name: abs(told[name] / shown[name] - 1) if name in shown and name in told else math.inf for name in shown | told}
+    measured, predicted = (_cycle_events(evidence, curves) for curves in (evidence.curves, head))
+    return {
+        name: abs(predicted[name] / measured[name] - 1) if name in measured and name in predicted else math.inf
+        for name in measured | predicted
+    }
 
 
+@_in_regime("FDA:cycles", _recurring)
 def _cycles(evidence: Evidence) -> Comparison:
     """The median error of its events from the run's own start, and on how many events it is nearer than another start.
 
     Where it is nearer no more often than a coin would say once in 2^5 = 32 times, the run shows nothing of its start.
     """
-    own = _foretold(evidence)
-    other = _foretold(evidence, seed=(evidence.run.seed or 0) + 1)
-    error, compared = float(np.median(list(own.values()))), [name for name in own if name in other and own[name] != other[name]]
-    nearer = sum(own[name] < other[name] for name in compared)
+    errors = _foretold(evidence)
+    other_errors = _foretold(evidence, seed=(evidence.run.seed or 0) + 1)
+    error, compared = (
+        float(np.median(list(errors.values()))),
+        [name for name in errors if name in other_errors and errors[name] != other_errors[name]],
+    )
+    nearer = sum(errors[name] < other_errors[name] for name in compared)
     chance = float(binom.sf(nearer - 1, len(compared), 0.5))
-    missed = [f"{name} {'alone' if math.isinf(off) else f'{off:.0%}'}" for name, off in own.items() if off > LIMITS.cycle_times]
-    reason = f"{len(own)} events E, Q and self are off by {error:.1%} in the median"
+    missed = [
+        f"{name} {'alone' if math.isinf(off) else f'{off:.0%}'}" for name, off in errors.items() if off > LIMITS.cycle_times
+    ]
+    reason = f"{len(errors)} events E, Q and self are off by {error:.1%} in the median"
     reason += f", and nearer than from another start on {nearer} of {len(compared)} (chance {chance:.1%})"
     reason += f"; missed: {', '.join(missed)}" if missed else ""
     holds = False if error > LIMITS.cycle_times else True if chance <= 0.5**LIMITS.least_cycle_events else None
     return Comparison(0.0, min(error, 1.0), LIMITS.cycle_times, holds, reason, unit="of the step")
 
 
-def _claim(
-    tag: str,
-    statement: str,
-    regime: Callable[[Evidence], Regime],
-    compare: Callable[[Evidence], Comparison],
-    *shown: str,
-    **more: Any,
-) -> Claim:
-    """A claim whose numbers exist only in its regime."""
-
-    def inside(evidence: Evidence) -> Comparison:
-        at = regime(evidence)
-        return compare(evidence) if at.holds else undecided(at.sentence)
-
-    return claim(tag, statement, regime, inside, *shown, **{"kind": "prediction", **more})
-
-
-HEAD = "the head model from the same start, about a tenth of the cost of a wide run"
-ADAM_CLAIMS = (
-    _claim(
-        "FDA:signs",
-        "Each neuron condenses with the sign that its own start gives it",
-        _condensing,
-        _signs,
-        "start",
-        "E1",
-        rules=2,
-    ),
-    _claim(
-        "FDA:rows",
-        "All rows of the embedding move by the same vector, whatever pi is",
-        _rowwise,
-        _rows,
-        "start",
-        "E1",
-        rules=2,
-    ),
-    _claim(
-        "FDA:offset",
-        "Tokens differ along the common direction as a closed form says, by as much as starts scatter",
-        _condensing,
-        _offset,
-        "start",
-        "E1",
-        rules=2,
-    ),
-    _claim(
-        "FDA:blind",
-        "The first focus does not look at the transition matrix: with independent tokens it comes at the same step",
-        _blind,
-        _blindness,
-        "up*",
-        rules=3,
-        cost=f"{HEAD}, and the same with independent tokens",
-    ),
-    _claim(
-        "FDA:total",
-        "Rows focus totally, all but those that the head model names",
-        _named,
-        _total,
-        "up*",
-        cost=HEAD,
-        rules=2,
-    ),
-    _claim(
-        "FDA:head",
-        "One column of queries and keys gives focus, peak, dilution and return of every row",
-        _wide,
-        _head_events,
-        "up*",
-        "return*",
-        rules=3,
-        cost=HEAD,
-    ),
-    _claim(
-        "FDA:drag",
-        "Queries and keys stop growing when the pulls of rare rows outweigh that of the most frequent one",
-        _dragged,
-        _drag,
-        "up*",
-        kind="pattern",
-        rules=2,
-    ),
-    _claim(
-        "FDA:freeze",
-        "While all rows are in saturated focus the embeddings of rare tokens stand still",
-        _remembering,
-        _freeze,
-        "up*",
-        "dilution*",
-        rules=3,
-    ),
-    _claim(
-        "FDA:stall",
-        "Rows captured by one token know only their mean next token: the loss rests there, above what the chain allows",
-        _captured,
-        _stalled,
-        "end",
-        rules=2,
-    ),
-    _claim(
-        "FDA:frozen",
-        "From a start below sigma_c attention never opens, and the loss rests at the entropy of the tokens",
-        _too_small,
-        _frozen,
-        "end",
-        cost=f"{HEAD}, and from twice the start",
-        rules=2,
-    ),
-    _claim(
-        "FDA:path",
-        "Peaks of rare rows fall with eps of Adam, clearly, and down to those of gradient descent",
-        _on_path,
-        _path,
-        "up*",
-        rules=3,
-        cost="5 runs of the head model",
-    ),
-    _claim(
-        "FDA:cycles",
-        "32 columns of queries and keys give the openings and self-attention of later cycles, nearer than another start",
-        _recurring,
-        _cycles,
-        "self*",
-        cost=HEAD,
-        rules=3,
-    ),
-)
+ADAM_CLAIMS = claim.claims

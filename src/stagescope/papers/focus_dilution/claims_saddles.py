@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, agreement, narrowed, undecided
 from stagescope.errors import StagescopeError
 from stagescope.landscape.linearise import last_rise, linearise
@@ -18,6 +18,10 @@ from stagescope.papers.focus_dilution.evidence import Evidence, opening, redistr
 from stagescope.papers.focus_dilution.ladder import SaddleVisit
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.stages import first_move, passes
+from stagescope.papers.focus_dilution.study import WORDS
+
+claim = ClaimTable(WORDS.claims)
+flow_claim = partial(claim, elsewhere=another_flow)
 
 # The rate along the predicted leg, where a run leaves a critical point before it has settled there [FD:ladder].
 
@@ -47,32 +51,32 @@ def leg_rate(evidence: Evidence, r: int, rq: int) -> LegRate | None:
         return None
     event = f"E{r + 1}"
     ends = [end for end in (leg.t_out, path.events[event].low, path.events[event].high) if end is not None]
-    found = [_mean(path.time, path.rates["embedding"], end) for end in ends]
-    if found[0] is None:
+    rates = [_mean(path.time, path.rates["embedding"], end) for end in ends]
+    if rates[0] is None:
         return None
-    return LegRate(event, found[0], max(abs(rate - found[0]) for rate in found if rate is not None))
+    return LegRate(event, rates[0], max(abs(rate - rates[0]) for rate in rates if rate is not None))
 
 
 def _mean(time: np.ndarray, rates: np.ndarray, end: float) -> float | None:
     """ln `RISE` over the time in which the integral of the rates up to `end` is as much; None where it is never."""
     until = np.append(time[time < end], end)
-    at = np.interp(until, time, rates)
-    folds = np.concatenate([[0.0], np.cumsum(np.diff(until) * (at[1:] + at[:-1]) / 2)])
-    left = folds[-1] - math.log(RISE)
-    return math.log(RISE) / (end - float(np.interp(left, folds, until))) if left > 0 else None
+    local_rates = np.interp(until, time, rates)
+    folds = np.concatenate([[0.0], np.cumsum(np.diff(until) * (local_rates[1:] + local_rates[:-1]) / 2)])
+    begin = folds[-1] - math.log(RISE)
+    return math.log(RISE) / (end - float(np.interp(begin, folds, until))) if begin > 0 else None
 
 
 def along_leg(evidence: Evidence, r: int, rq: int, tolerance: float) -> Comparison | None:
     """The rate at which the run opens its next embedding direction against that along the predicted leg; None without one."""
-    found, curves = leg_rate(evidence, r, rq), evidence.curves
-    if found is None or evidence.openings.get(found.event) is None:
+    leg, curves = leg_rate(evidence, r, rq), evidence.curves
+    if leg is None or evidence.openings.get(leg.event) is None:
         return None
     rise = last_rise(curves.time, curves.embedding_values[:, r], LIMITS.level / RISE, LIMITS.level)
     if rise is None:
         return None
-    shown = f"measured/predicted = {rise.rate / found.rate:.3f} along the leg ({r},{rq}) predicted from the start"
-    reason = f"{shown}, over the last half-decade before {found.event}"
-    return agreement(found.rate, rise.rate, tolerance * found.rate, reason, predicted_error=found.error, unit="1/t")
+    sentence = f"measured/predicted = {rise.rate / leg.rate:.3f} along the leg ({r},{rq}) predicted from the start"
+    reason = f"{sentence}, over the last half-decade before {leg.event}"
+    return agreement(leg.rate, rise.rate, tolerance * leg.rate, reason, predicted_error=leg.error, unit="1/t")
 
 
 # Focus and dilution at its critical points: rates, directions and the linear prediction.
@@ -94,11 +98,11 @@ def _rate(r: int, rq: int, tolerance: float, closed: Callable[[Evidence], float]
     """
 
     def compare(evidence: Evidence) -> Comparison:
-        visit, found = evidence.visit(r, rq), at_point(evidence)
-        if not leg or visit is None or (found.holds is not None and not visit.out_of_regime):
-            return found
-        why, along = visit.out_of_regime or found.reason, along_leg(evidence, r, rq, tolerance)
-        return found if along is None else replace(along, reason=f"{along.reason}; at the point it is not decided: {why}")
+        visit, result = evidence.visit(r, rq), at_point(evidence)
+        if not leg or visit is None or (result.holds is not None and not visit.out_of_regime):
+            return result
+        reason, along = visit.out_of_regime or result.reason, along_leg(evidence, r, rq, tolerance)
+        return result if along is None else replace(along, reason=f"{along.reason}; at the point it is not decided: {reason}")
 
     def at_point(evidence: Evidence) -> Comparison:
         visit = evidence.visit(r, rq)
@@ -123,12 +127,17 @@ def _opening_or_leg(r: int, rq: int) -> Callable[[Evidence], Regime]:
     """The regime of a rate at (r, rq): something opens at the point, or along the leg that is predicted from the start."""
 
     def regime(evidence: Evidence) -> Regime:
-        found = opening(r, rq)(evidence)
-        if found.holds or evidence.visit(r, rq) is None or leg_rate(evidence, r, rq) is None:
-            return found
-        return Regime(True, f"{found.sentence}; a direction opens along the predicted leg ({r},{rq})")
+        base = opening(r, rq)(evidence)
+        if base.holds or evidence.visit(r, rq) is None or leg_rate(evidence, r, rq) is None:
+            return base
+        return Regime(True, f"{base.sentence}; a direction opens along the predicted leg ({r},{rq})")
 
     return regime
+
+
+flow_claim("FD:origin", visited(0, 0))(_rate(0, 0, LIMITS.origin, lambda e: family.condensation_rate(e.pi)))
+flow_claim("FD:attention-rate", visited(1, 0))(_rate(1, 0, LIMITS.rate, lambda e: abs(e.rate)))
+flow_claim("FD:embedding-rate", _opening_or_leg(1, 1))(_rate(1, 1, LIMITS.rate, leg=True))
 
 
 def _turned(visit: SaddleVisit) -> float:
@@ -139,17 +148,19 @@ def _turned(visit: SaddleVisit) -> float:
     return 1 - math.cos(min(visit.drift_over_gap, math.pi / 2))
 
 
+@flow_claim("FD:embedding-direction", opening(1, 1))
 def _directions(evidence: Evidence) -> Comparison:
     """Cosines of what opened at (1,1) with the predicted directions; their error: the run turns, and slower openings mix in."""
     visit = evidence.visit(1, 1)
     if visit is None or not visit.cosines or not visit.windows:
         return undecided("the opening predicted at (1,1) did not open in its stay", 1.0, LIMITS.direction)
-    shown = " and ".join(f"{cosine:.4f}" for cosine in visit.cosines)
+    cosines = " and ".join(f"{cosine:.4f}" for cosine in visit.cosines)
     error = math.hypot(_turned(visit), 1 - visit.purity)
-    reason = f"cosines with the predicted new column of W0 and row of W1: {shown} at {visit.event}"
+    reason = f"cosines with the predicted new column of W0 and row of W1: {cosines} at {visit.event}"
     return agreement(1.0, min(visit.cosines), LIMITS.direction, reason, predicted_error=error, unit="cosine")
 
 
+@flow_claim("FD:linear-condensed", visited(1, 0))
 def _linear(evidence: Evidence) -> Comparison:
     """Size and direction of what has grown out of (1,0) when the rise ends: by exp(J t) from the plateau, and measured.
 
@@ -209,14 +220,15 @@ def _spread(evidence: Evidence, gamma: np.ndarray) -> np.ndarray:
     return gamma[..., frequent] - share * gamma.sum(axis=-1)
 
 
+@flow_claim("FD:redistribution", redistributing)
 def _redistribution_rate(evidence: Evidence) -> Comparison:
     """The slope of log D while it rises tenfold, at two sizes: their difference is the error, of the next order."""
     visit = evidence.visit(1, 0)
     if visit is None or visit.small.opening is None:
         return undecided("the run has no stay at (1,0), or nothing opens there", "-")
-    moved = np.abs(redistribution(evidence, visit))
+    size = np.abs(redistribution(evidence, visit))
     predicted = 2 * visit.small.opening.rate
-    rises = [last_rise(evidence.time, moved, low, LIMITS.growth * low) for low in (MARKS[0], 2 * MARKS[0])]
+    rises = [last_rise(evidence.time, size, low, LIMITS.growth * low) for low in (MARKS[0], 2 * MARKS[0])]
     if rises[0] is None or rises[1] is None:
         words = f"D does not rise from {MARKS[0]} to {20 * MARKS[0]:.2g}"
         return undecided(words, predicted, LIMITS.rate * predicted, "1/t")
@@ -226,6 +238,7 @@ def _redistribution_rate(evidence: Evidence) -> Comparison:
     return agreement(predicted, rate, LIMITS.rate * predicted, reason, **errors)
 
 
+@flow_claim("FD:second-order", redistributing)
 def _second_order(evidence: Evidence) -> Comparison:
     """(2 c - J) w = F''[v, v]/2, v the growing attention: w moves the embeddings, and D with them.
 
@@ -236,7 +249,7 @@ def _second_order(evidence: Evidence) -> Comparison:
     not_decided = partial(undecided, predicted=1.0, tolerance=LIMITS.rate, unit=unit)
     if visit is None or visit.small.opening is None:
         return not_decided("the run has no stay at (1,0), or nothing opens there")
-    moved, frames = _marked(evidence, visit)
+    spread, frames = _marked(evidence, visit)
     if not frames:
         return not_decided(NOT_MARKED)
     try:
@@ -249,14 +262,14 @@ def _second_order(evidence: Evidence) -> Comparison:
     # D' = J D + g a^2 with a' = c a gives D = p (1 - d(ln(p / a^2))/dt / (2 c - J) + ...) for p = g a^2 / (2 c - J); over a
     # rise of D the time is ln(rise) / (2 c), and 2 c - J is at least 2 c.
     rise, squares = np.log(np.abs(predicted[[0, -1]])), 2 * np.log(visit.amplitude[frames][[0, -1]])
-    return _of_small(moved[frames], predicted, abs(float(np.diff(rise - squares)[0] / np.diff(rise)[0])))
+    return _of_small(spread[frames], predicted, abs(float(np.diff(rise - squares)[0] / np.diff(rise)[0])))
 
 
 def _marked(evidence: Evidence, visit: SaddleVisit) -> tuple[np.ndarray, list[int]]:
     """D in every frame, and the frames in which it first has each size of `MARKS`; none where they are not so many frames."""
-    moved = redistribution(evidence, visit)
-    frames = [int(np.argmax(np.abs(moved) >= mark)) for mark in MARKS]
-    return moved, frames if np.max(np.abs(moved)) >= MARKS[-1] and len(set(frames)) == len(MARKS) else []
+    spread = redistribution(evidence, visit)
+    frames = [int(np.argmax(np.abs(spread) >= mark)) for mark in MARKS]
+    return spread, frames if np.max(np.abs(spread)) >= MARKS[-1] and len(set(frames)) == len(MARKS) else []
 
 
 def _of_small(measured: np.ndarray, predicted: np.ndarray, error: float) -> Comparison:
@@ -268,13 +281,14 @@ def _of_small(measured: np.ndarray, predicted: np.ndarray, error: float) -> Comp
     last = float(np.abs(predicted).max())
     x, y = predicted / last, measured / last
     limit, near = _slope(x, y, 2), _slope(x[:3], y[:3], 1)
-    shown, told = ", ".join(map(_stated, measured / predicted)), _stated(limit, near)
-    reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {told} in the limit"
+    ratios, limit_text = ", ".join(map(_stated, measured / predicted)), _stated(limit, near)
+    reason = f"D measured/predicted is {ratios} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {limit_text} in the limit"
     bend, unit = abs(limit - near), "of the prediction"
-    found = agreement(1.0, limit, LIMITS.rate, reason, predicted_error=error, measured_error=bend, unit=unit)
-    return Comparison(1.0, told, LIMITS.rate, found.holds, reason, unit=unit) if told == UNSTATED else found
+    result = agreement(1.0, limit, LIMITS.rate, reason, predicted_error=error, measured_error=bend, unit=unit)
+    return Comparison(1.0, limit_text, LIMITS.rate, result.holds, reason, unit=unit) if limit_text == UNSTATED else result
 
 
+@flow_claim("FD:displacement", redistributing)
 def _displacement(evidence: Evidence) -> Comparison:
     """D against eta, the strength of attention along the condensed direction, at the factor of the plateau.
 
@@ -285,7 +299,7 @@ def _displacement(evidence: Evidence) -> Comparison:
     not_decided = partial(undecided, predicted=1.0, tolerance=LIMITS.rate, unit=unit)
     if visit is None or visit.small.opening is None:
         return not_decided("the run has no stay at (1,0), or nothing opens there")
-    moved, frames = _marked(evidence, visit)
+    spread, frames = _marked(evidence, visit)
     if not frames:
         return not_decided(NOT_MARKED)
     params, alpha = evidence.curves.params, visit.place.S[0]
@@ -295,7 +309,7 @@ def _displacement(evidence: Evidence) -> Comparison:
     predicted = factor * (eta[frames] - eta[0])
     if np.any(np.diff(np.abs(predicted), prepend=0.0) <= 0):
         return not_decided("eta does not grow with D: what drives D is not attention")
-    compared = _of_small(moved[frames], predicted, float(np.abs(np.array(later) / factor - 1).max()))
+    compared = _of_small(spread[frames], predicted, float(np.abs(np.array(later) / factor - 1).max()))
     return replace(compared, reason=f"D/(eta - eta_0) = {factor:.4g} by gamma and beta of the plateau: {compared.reason}")
 
 
@@ -303,14 +317,14 @@ def _factor(evidence: Evidence, visit: SaddleVisit, frame: int) -> float:
     """D for each unit of eta, by gamma and beta of a frame [FD:displacement]."""
     params, alpha, chain = evidence.curves.params, visit.place.S[0], evidence.law.process
     gamma, beta = params["W0"][frame] @ alpha, alpha @ params["W1"][frame]
-    moved = family.displacement(evidence.pi, chain.transition, gamma, beta) * np.sign(gamma[evidence.curves.frequent])
-    return float(_spread(evidence, moved))
+    change = family.displacement(evidence.pi, chain.transition, gamma, beta) * np.sign(gamma[evidence.curves.frequent])
+    return float(_spread(evidence, change))
 
 
 def _driven(evidence: Evidence, visit: SaddleVisit, frame: int) -> float:
     """D of w at a frame, linearised at the run's own point of the small model, which need not be critical."""
-    at, params = visit.places.at(frame), visit.trajectory.at(frame)
-    inside = replace(at, small=at.projected(params)).params
+    place, params = visit.places.at(frame), visit.trajectory.at(frame)
+    inside = replace(place, small=place.projected(params)).params
     w, gamma = linearise(evidence.law, inside).second_order(params), (inside["W0"] @ visit.place.S[0])[evidence.curves.frequent]
     return float(_spread(evidence, w["W0"] @ visit.place.S[0]) * np.sign(gamma))
 
@@ -338,15 +352,15 @@ def _from_origin(evidence: Evidence) -> tuple[np.ndarray, dict[str, np.ndarray],
     folds = folds[folds < 300]  # cosh of more overflows
     p, q = left @ params["W0"][0], params["W1"][0] @ right
     even, odd = np.cosh(folds)[:, None], np.sinh(folds)[:, None]
-    moved = even * p + odd * q, even * q + odd * p
+    modes = even * p + odd * q, even * q + odd * p
     still = sum(float(np.sum(block[0] ** 2)) for block in params.values()) - p @ p - q @ q
-    near = still + sum(np.sum(part**2, axis=1) for part in moved) <= LIMITS.level**2
+    near = still + sum(np.sum(part**2, axis=1) for part in modes) <= LIMITS.level**2
     count = len(folds) if near.all() else int(np.argmin(near))
     few = np.unique(np.searchsorted(folds[:count], np.linspace(0, folds[count - 1], 4 * LIMITS.samples))) if count else []
     few = np.asarray(few, dtype=int)
     linear = {name: np.repeat(block[:1], len(few), axis=0) for name, block in params.items()}
-    linear["W0"] += left[:, None] * (moved[0][few] - p)[:, None, :]
-    linear["W1"] += (moved[1][few] - q)[:, :, None] * right
+    linear["W0"] += left[:, None] * (modes[0][few] - p)[:, None, :]
+    linear["W1"] += (modes[1][few] - q)[:, :, None] * right
     return folds[few], {name: block[few] for name, block in params.items()}, linear
 
 
@@ -355,6 +369,15 @@ def _norms(frames: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.sqrt(sum(np.sum(block**2, axis=(1, 2)) for block in frames.values()))
 
 
+def _from_small(evidence: Evidence) -> Regime:
+    """A flow from so small a start that it grows e-fold before |exp(Jt) x(0)| passes .1."""
+    folds, *_ = _from_origin(evidence)
+    long = folds.size > 0 and folds[-1] >= 1
+    words = f"|exp(Jt) x(0)| passes {LIMITS.level} within an e-fold of the start, or the run ends before it has grown e-fold"
+    return narrowed(small_flow(evidence), (long, words))
+
+
+@flow_claim("FD:linear-bound", _from_small)
 def _linear_bound(evidence: Evidence) -> Comparison:
     """The largest |x - exp(Jt) x(0)| / (eps^2 e^(2 mu t)) while |exp(Jt) x(0)| <= r/2 = .1, at most C = 4 L/mu.
 
@@ -371,19 +394,12 @@ def _linear_bound(evidence: Evidence) -> Comparison:
     eps = float(_norms(linear)[0])
     bound = 4 * float(np.max(_norms(beyond) / _norms(params) ** 2)) / mu
     left_out = _norms({name: block - linear[name] for name, block in params.items()})
-    most = float(np.max(left_out / (eps**2 * np.exp(2 * folds))))
-    reason = f"over {folds[-1]:.3g} e-folds from eps = {eps:.2g} at most {most:.3g}, and C = 4 L/mu = {bound:.3g}"
-    return Comparison(bound, most, "at most", most <= bound, reason)
+    largest = float(np.max(left_out / (eps**2 * np.exp(2 * folds))))
+    reason = f"over {folds[-1]:.3g} e-folds from eps = {eps:.2g} at most {largest:.3g}, and C = 4 L/mu = {bound:.3g}"
+    return Comparison(bound, largest, "at most", largest <= bound, reason)
 
 
-def _from_small(evidence: Evidence) -> Regime:
-    """A flow from so small a start that it grows e-fold before |exp(Jt) x(0)| passes .1."""
-    folds, *_ = _from_origin(evidence)
-    long = folds.size > 0 and folds[-1] >= 1
-    words = f"|exp(Jt) x(0)| passes {LIMITS.level} within an e-fold of the start, or the run ends before it has grown e-fold"
-    return narrowed(small_flow(evidence), (long, words))
-
-
+@flow_claim("FD:approach", visited(1, 0))
 def _approach(evidence: Evidence) -> Comparison:
     """The rate at which the logits z of the mean context fall e-fold towards log pi, against exp(-K t) from where they begin.
 
@@ -402,10 +418,9 @@ def _approach(evidence: Evidence) -> Comparison:
         return undecided(f"the logits do not fall e-fold from {LIMITS.linear} of log pi", "-", unit="1/t")
     ratios, predicted = [measured / expected for measured, expected in rates], rates[0][1]
     limit, before = (2 * near - far for near, far in pairwise(ratios))
-    shown, closed = " ".join(f"{ratio:.4f}" for ratio in ratios), family.approach_rate(float(evidence.pi.max()), len(evidence.pi))
-    reason = (
-        f"measured/predicted = {shown} while |z| falls e-fold from {', '.join(f'{x:g}' for x in sizes)}; {limit:.4f} in the limit"
-    )
+    listed, closed = " ".join(f"{x:.4f}" for x in ratios), family.approach_rate(float(evidence.pi.max()), len(evidence.pi))
+    heights = ", ".join(f"{x:g}" for x in sizes)
+    reason = f"measured/predicted = {listed} while |z| falls e-fold from {heights}; {limit:.4f} in the limit"
     reason += f"; with equal rare tokens the rate is {closed:.4g}"
     added, error = abs(_added(evidence, falls[0], gap)), abs(limit - before) * predicted
     tolerance = LIMITS.rate * predicted
@@ -465,8 +480,8 @@ def _added(evidence: Evidence, fall: Fall, gap: np.ndarray) -> float:
         params = {name: block[frame] for name, block in evidence.curves.params.items()}
         flat = params | {name: np.zeros_like(params[name]) for name in ("WQ", "WK")}
         moves = []
-        for given in (params, flat):
-            grad = evidence.law.grad(given)
+        for point in (params, flat):
+            grad = evidence.law.grad(point)
             moves.append(-_centred(evidence.pi @ (grad["W0"] @ params["W1"] + params["W0"] @ grad["W1"])))
         added.append(float(gap[frame] @ (moves[0] - moves[1]) / (gap[frame] @ gap[frame])))
     return float(np.mean(added))
@@ -475,12 +490,13 @@ def _added(evidence: Evidence, fall: Fall, gap: np.ndarray) -> float:
 # Focus and dilution: along which directions embeddings condense and attention opens, and with which sign.
 
 
+@flow_claim("FD:directions", small_flow)
 def _condensation_direction(evidence: Evidence) -> Comparison:
     """Cosines at E1; what is left of the start, of norm eps sqrt(d) against .1, tilts them by half its square."""
-    when = evidence.openings["E1"]
-    if when is None:
+    time = evidence.openings["E1"]
+    if time is None:
         return undecided("E1 was not reached", 1.0, LIMITS.first_direction, "cosine")
-    frame = min(int(np.searchsorted(evidence.time, when)), len(evidence.time) - 1)
+    frame = min(int(np.searchsorted(evidence.time, time)), len(evidence.time) - 1)
     left, right = family.condensation_directions(evidence.curves.pi)
     u = np.linalg.svd(evidence.curves.params["W0"][frame])[0][:, 0]
     w = np.linalg.svd(evidence.curves.params["W1"][frame])[2][0]
@@ -490,42 +506,14 @@ def _condensation_direction(evidence: Evidence) -> Comparison:
     return agreement(1.0, least, LIMITS.first_direction, reason, predicted_error=error, unit="cosine")
 
 
+@flow_claim("FD:frozen", small_flow)
 def _frozen(evidence: Evidence) -> Comparison:
-    when, top, unit = evidence.openings["E1"], evidence.curves.key_values[:, 0], "share of the start"
-    if when is None or top[0] <= 0:
-        words = "E1 was not reached" if when is None else "WQ or WK starts at zero"
+    time, top, unit = evidence.openings["E1"], evidence.curves.key_values[:, 0], "share of the start"
+    if time is None or top[0] <= 0:
+        words = "E1 was not reached" if time is None else "WQ or WK starts at zero"
         return undecided(words, 1.0, LIMITS.origin, unit)
-    ratio = float(np.interp(when, evidence.time, top) / top[0])
+    ratio = float(np.interp(time, evidence.time, top) / top[0])
     return agreement(1.0, ratio, LIMITS.origin, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
-
-
-def _focus_direction(evidence: Evidence) -> Comparison:
-    """cos(Phi, pi pi^T) in the limit of a small Phi: by a line through its values where sv_1(Phi) passes .01 and .03.
-
-    The error is the difference between those two.
-    """
-    sign, curves = evidence.curves.sign, evidence.curves
-    found = []
-    for size in (LIMITS.turn / 3, LIMITS.turn):
-        when = passes(curves.time, curves.score_values[:, :1], size)[0]
-        if when is None or (evidence.second is not None and when > evidence.second):
-            return undecided(f"sv_1(Phi) stays below {size:.2g} before E2", sign, LIMITS.first_direction, "cosine")
-        frame = min(int(np.searchsorted(curves.time, when)), len(curves.time) - 1)
-        phi = curves.law.model.scores({name: block[frame] for name, block in curves.params.items()})
-        target = np.outer(evidence.pi, evidence.pi)
-        found.append(float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target)))
-    word, limit = "focus" if sign > 0 else "defocus", 1.5 * found[0] - 0.5 * found[1]
-    reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {found[1]:+.4f} when sv_1(Phi) is {LIMITS.turn}"
-    return agreement(sign, limit, LIMITS.first_direction, reason, measured_error=abs(found[1] - found[0]), unit="cosine")
-
-
-def _sign(evidence: Evidence) -> Comparison:
-    moved, c, sign = first_move(evidence.curves), evidence.rate, evidence.curves.sign
-    if moved is None or abs(moved) < LIMITS.flow_noise:
-        return undecided("attention does not move in this run", sign, "sign")
-    word = "towards" if moved > 0 else "away from"
-    reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {moved:+.2g}, {word} it"
-    return Comparison(sign, moved, "sign", c * moved > 0, reason, 0.0, LIMITS.flow_noise, "attention")
 
 
 def _signed(evidence: Evidence) -> Regime:
@@ -535,143 +523,32 @@ def _signed(evidence: Evidence) -> Regime:
     return Regime(False, "c is zero: attention has nothing to learn at (1,0)") if base.holds and nothing else base
 
 
-_prediction = partial(claim, kind="prediction", elsewhere=another_flow)
-SADDLE_CLAIMS = (
-    _prediction(
-        "FD:origin",
-        "At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|",
-        visited(0, 0),
-        _rate(0, 0, LIMITS.origin, lambda e: family.condensation_rate(e.pi)),
-        "start",
-        "E1",
-        group="origin",
-        rules=4,
-    ),
-    _prediction(
-        "FD:linear-bound",
-        "What the linear law at the origin leaves out is at most C eps^2 e^(2 mu t), C = 4 L/mu",
-        _from_small,
-        _linear_bound,
-        "start",
-        "E1",
-        group="origin",
-        rules=2,
-    ),
-    _prediction(
-        "FD:approach",
-        "The run approaches (1,0) at the rates of n^2 a^2 (I + u u^T) Var(pi)",
-        visited(1, 0),
-        _approach,
-        "E1",
-        "Q1",
-        rules=2,
-    ),
-    _prediction(
-        "FD:attention-rate",
-        "At (1,0) attention opens at rate |c|",
-        visited(1, 0),
-        _rate(1, 0, LIMITS.rate, lambda e: abs(e.rate)),
-        "E1",
-        "Q1",
-        group="rate at (1,0)",
-        rules=4,
-    ),
-    _prediction(
-        "FD:linear-condensed",
-        "From the plateau (1,0), exp(Jt) predicts the escape",
-        visited(1, 0),
-        _linear,
-        "E1",
-        "Q1",
-        group="rate at (1,0)",
-        rules=4,
-    ),
-    _prediction(
-        "FD:embedding-rate",
-        "At (1,1) an embedding direction opens at rate sv_1(B); before a run has settled there, at that along the leg",
-        _opening_or_leg(1, 1),
-        _rate(1, 1, LIMITS.rate, leg=True),
-        "Q1",
-        "E2",
-        group="rate at (1,1)",
-        rules=5,
-    ),
-    _prediction(
-        "FD:embedding-direction",
-        "At (1,1) an embedding direction opens along the singular vectors of B",
-        opening(1, 1),
-        _directions,
-        "Q1",
-        "E2",
-        group="direction at (1,1)",
-        rules=4,
-    ),
-    _prediction(
-        "FD:redistribution",
-        "Embeddings redistribute at twice the rate of attention",
-        redistributing,
-        _redistribution_rate,
-        "E1",
-        "Q1",
-        group="redistribution",
-        rules=3,
-    ),
-    _prediction(
-        "FD:displacement",
-        "Embeddings redistribute in proportion to attention: D = 1.5 eta/dgamma for equal rare tokens",
-        redistributing,
-        _displacement,
-        "E1",
-        "Q1",
-        group="redistribution",
-        rules=2,
-    ),
-    _prediction(
-        "FD:second-order",
-        "Second order predicts sign and size of the redistribution",
-        redistributing,
-        _second_order,
-        "E1",
-        "Q1",
-        group="redistribution",
-        rules=4,
-    ),
-    _prediction(
-        "FD:directions",
-        "Embeddings condense: W0 along pi, W1 along pi - 1/d",
-        small_flow,
-        _condensation_direction,
-        "E1",
-        group="origin",
-        rules=3,
-    ),
-    _prediction(
-        "FD:frozen",
-        "Attention is frozen while embeddings condense",
-        small_flow,
-        _frozen,
-        "start",
-        "E1",
-        group="origin",
-        rules=3,
-    ),
-    _prediction(
-        "FD:focus",
-        "Attention opens along sign(c) pi pi^T: focus or defocus",
-        _signed,
-        _focus_direction,
-        "Q1",
-        group="first move of attention",
-        rules=3,
-    ),
-    _prediction(
-        "FD:sign",
-        "The sign of c decides between focus and defocus",
-        _signed,
-        _sign,
-        "Q1",
-        "focus*",
-        group="first move of attention",
-        rules=4,
-    ),
-)
+@flow_claim("FD:focus", _signed)
+def _focus_direction(evidence: Evidence) -> Comparison:
+    """cos(Phi, pi pi^T) in the limit of a small Phi: by a line through its values where sv_1(Phi) passes .01 and .03.
+
+    The error is the difference between those two.
+    """
+    sign, curves = evidence.curves.sign, evidence.curves
+    cosines = []
+    for size in (LIMITS.turn / 3, LIMITS.turn):
+        time = passes(curves.time, curves.score_values[:, :1], size)[0]
+        if time is None or (evidence.second is not None and time > evidence.second):
+            return undecided(f"sv_1(Phi) stays below {size:.2g} before E2", sign, LIMITS.first_direction, "cosine")
+        frame = min(int(np.searchsorted(curves.time, time)), len(curves.time) - 1)
+        phi = curves.law.model.scores({name: block[frame] for name, block in curves.params.items()})
+        target = np.outer(evidence.pi, evidence.pi)
+        cosines.append(float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target)))
+    word, limit = "focus" if sign > 0 else "defocus", 1.5 * cosines[0] - 0.5 * cosines[1]
+    reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {cosines[1]:+.4f} when sv_1(Phi) is {LIMITS.turn}"
+    return agreement(sign, limit, LIMITS.first_direction, reason, measured_error=abs(cosines[1] - cosines[0]), unit="cosine")
+
+
+@flow_claim("FD:sign", _signed)
+def _sign(evidence: Evidence) -> Comparison:
+    change, c, sign = first_move(evidence.curves), evidence.rate, evidence.curves.sign
+    if change is None or abs(change) < LIMITS.flow_noise:
+        return undecided("attention does not move in this run", sign, "sign")
+    word = "towards" if change > 0 else "away from"
+    reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {change:+.2g}, {word} it"
+    return Comparison(sign, change, "sign", c * change > 0, reason, 0.0, LIMITS.flow_noise, "attention")

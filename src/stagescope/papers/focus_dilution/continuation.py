@@ -39,8 +39,8 @@ class TokenZeros(Zeros):
         return vectors if self.rq else np.concatenate([vectors, none], axis=-1)
 
     def vector(self, small: dict[str, np.ndarray], value: float) -> np.ndarray:
-        whole = self.model(value).packed(small)
-        return whole if self.rq else whole[: -2 * self.r]
+        full = self.model(value).packed(small)
+        return full if self.rq else full[: -2 * self.r]
 
     def params(self, vector: np.ndarray, value: float) -> dict[str, np.ndarray]:
         return self.model(value).unpacked(self._whole(vector))
@@ -58,18 +58,18 @@ class TokenZeros(Zeros):
 
     def slopes(self, vector: np.ndarray, value: float) -> np.ndarray:
         """Differences of F; the other rows are of second degree, and their differences over any step are exact."""
-        model, whole, units = self.model(value), self._whole(vector), np.eye(len(vector))
+        model, full, units = self.model(value), self._whole(vector), np.eye(len(vector))
         shifts = [LIMITS.difference * self._whole(unit) for unit in units]
-        columns = [sum(weight * model.velocity(whole + times * shift)[0] for times, weight in WEIGHTS) for shift in shifts]
-        others = (self._conserved(vector + units, value) - self._conserved(vector - units, value)) / 2
-        return np.hstack([np.array(columns)[:, : len(vector)] / LIMITS.difference, others]).T
+        columns = [sum(weight * model.velocity(full + times * shift)[0] for times, weight in WEIGHTS) for shift in shifts]
+        conserved = (self._conserved(vector + units, value) - self._conserved(vector - units, value)) / 2
+        return np.hstack([np.array(columns)[:, : len(vector)] / LIMITS.difference, conserved]).T
 
     def loss(self, vector: np.ndarray, value: float) -> float:
         return self.model(value).velocity(self._whole(vector))[1]
 
     def openings(self, vector: np.ndarray, value: float) -> dict[str, np.ndarray]:
-        found = escape_matrices(self.model(value).loss, self.params(vector, value))
-        return {name: found[name] for name in self.room}
+        matrices = escape_matrices(self.model(value).loss, self.params(vector, value))
+        return {name: matrices[name] for name in self.room}
 
     def measures(self, vector: np.ndarray, value: float) -> dict[str, tuple[float, ...]]:
         """The size of the logits after each token as a share of all: the same for all members of a family of equal loss."""
@@ -91,9 +91,9 @@ def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], val
     width, keys = loss.model.shapes["WQ"]
     least = min(width, loss.model.vocab)
     if len(label) != 2 or not (1 <= label[0] <= least and 0 <= label[1] <= min(label[0], keys)):
-        most = f"r from 1 to {least}, rq from 0 to r and at most {keys}"
-        where = f"the rung {_name(label)} does not exist here: a rung r,rq has {most}"
-        raise InputError(f"{where}; (0,0) is the origin for all values")
+        bounds = f"r from 1 to {least}, rq from 0 to r and at most {keys}"
+        sentence = f"the rung {_name(label)} does not exist here: a rung r,rq has {bounds}"
+        raise InputError(f"{sentence}; (0,0) is the origin for all values")
     if isinstance(loss, TokenSampled):
         raise InputError(
             "the contexts of --form sampled are drawn anew for every value, so nothing is continued; use another form"
@@ -101,8 +101,8 @@ def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], val
     r, rq = label
     model, point, endless = _condensed(loss, rq) if r == 1 else _on_path(loss, r, rq)
     if endless:
-        where = f"the critical point ({r},{rq}) lies at infinity at {value:g}: its flow never settles"
-        raise InputError(f"{where}; begin at another value of what is varied, or at another rung")
+        sentence = f"the critical point ({r},{rq}) lies at infinity at {value:g}: its flow never settles"
+        raise InputError(f"{sentence}; begin at another value of what is varied, or at another rung")
     zeros, small = TokenZeros(family, r, rq, loss), model.unpacked(point)
     ranks = open_directions(loss, small)
     if ranks != (r, rq):

@@ -60,9 +60,9 @@ class Evidence(BaseEvidence):
     @cached_property
     def predicted(self) -> tuple[SaddlePath | None, str]:
         """The saddle path from the start, where the theory of the flow applies; otherwise why there is none."""
-        at = small_flow(self)
-        if not at.holds or self.reading is None:
-            return None, "nothing is predicted beside another run" if at.holds else at.sentence
+        base = small_flow(self)
+        if not base.holds or self.reading is None:
+            return None, "nothing is predicted beside another run" if base.holds else base.sentence
         return self.reading.prediction, self.reading.unpredicted
 
     @cached_property
@@ -97,8 +97,8 @@ class Evidence(BaseEvidence):
         """The saddle visit of the first stay at a label; None where the run has no such stay, or its steps are no flow's."""
         if self.normalised:
             return None
-        found = next((stay for stay in self.stays if (stay.r, stay.rq) == (r, rq)), None)
-        return None if found is None else self.at(found, known)
+        first_stay = next((stay for stay in self.stays if (stay.r, stay.rq) == (r, rq)), None)
+        return None if first_stay is None else self.at(first_stay, known)
 
     @cached_property
     def linear(self) -> Linearisation | None:
@@ -129,12 +129,12 @@ class Evidence(BaseEvidence):
     @cached_property
     def small(self) -> tuple[Condition, ...]:
         """Of a small start, whatever moves it: near enough to the origin that its linear law holds, and attention flat."""
-        size, score, most = self.start_size, self.start_score, LIMITS.linear
+        size, score, limit = self.start_size, self.start_score, LIMITS.linear
         if size == math.inf:
             return ((False, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),)
         return (
-            (size <= most, f"embeddings start at {size:.2g} of their size on the plateau, above {most:g}"),
-            (score <= most, f"attention scores start at {score:.2g} on the plateau, above {most:g}"),
+            (size <= limit, f"embeddings start at {size:.2g} of their size on the plateau, above {limit:g}"),
+            (score <= limit, f"attention scores start at {score:.2g} on the plateau, above {limit:g}"),
         )
 
     @cached_property
@@ -156,10 +156,10 @@ class Evidence(BaseEvidence):
 def small_flow(evidence: Evidence, *more: Condition, holds: str = "flow from a small start") -> Regime:
     """A flow from a small start under more conditions; what the theory of flows says does not apply to Adam and its like."""
     if evidence.normalised:
-        why = (
+        reason = (
             f"the theorem is about gradient flow; {evidence._optimizer} divides gradients by their size, which is another system"
         )
-        return Regime(False, why, applies=False, elsewhere=True)
+        return Regime(False, reason, applies=False, elsewhere=True)
     return regime_of(*evidence.assumptions, *more, holds=holds)
 
 
@@ -173,9 +173,9 @@ def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
         visit = evidence.visit(r, rq)
         if visit is None or evidence.normalised:
             return small_flow(evidence, (False, f"the run has no stay at (r, rq) = ({r},{rq})"))
-        why = f"no critical point ({r},{rq}) was found: the search ended at |F| = {visit.small.point.residual:.1e}"
+        reason = f"no critical point ({r},{rq}) was found: the search ended at |F| = {visit.small.point.residual:.1e}"
         return small_flow(
-            evidence, (visit.small.of_its_label, why), holds=f"relative distance {visit.distance:.3f} from ({r},{rq})"
+            evidence, (visit.small.of_its_label, reason), holds=f"relative distance {visit.distance:.3f} from ({r},{rq})"
         )
 
     return regime
@@ -184,8 +184,8 @@ def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
 def redistributing(evidence: Evidence) -> Regime:
     """A visit of (1,0) from a start whose square, its part in embeddings at second order, is below the least D that is read."""
     size = evidence.start_size
-    why = f"embeddings start at {size:.2g} of their size on the plateau, whose square is above {LIMITS.mark:g}"
-    return narrowed(visited(1, 0)(evidence), (size**2 <= LIMITS.mark, why))
+    reason = f"embeddings start at {size:.2g} of their size on the plateau, whose square is above {LIMITS.mark:g}"
+    return narrowed(visited(1, 0)(evidence), (size**2 <= LIMITS.mark, reason))
 
 
 def opening(r: int, rq: int) -> Callable[[Evidence], Regime]:

@@ -67,9 +67,9 @@ class HeadModel(Described, Objective):
     @cached_property
     def model(self) -> TokenAttention:
         """The attention whose scores are those of the whole model."""
-        whole, (neurons, columns) = self.law.model, self.copies
-        width = self.neurons or whole.width
-        return TokenAttention(vocab=whole.vocab, width=width, key_width=self.columns, scale=whole.scale * columns * neurons**2)
+        model, (neurons, columns) = self.law.model, self.copies
+        width = self.neurons or model.width
+        return TokenAttention(vocab=model.vocab, width=width, key_width=self.columns, scale=model.scale * columns * neurons**2)
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
@@ -197,11 +197,11 @@ class HeadModel(Described, Objective):
         if n < 2 * d:
             raise InputError(f"{n} neurons are too few for exact moments of {d} tokens; take at least {2 * d}")
         require_memory(f"a mean start of {n:,} neurons", "take fewer", n, 2 * d)
-        drawn = np.random.default_rng(seed).normal(size=(n, 2 * d))
-        drawn -= drawn.mean(axis=0)
-        values, vectors = np.linalg.eigh(drawn.T @ drawn / n)
-        drawn = sigma * drawn @ vectors @ np.diag(values**-0.5) @ vectors.T
-        blocks = {"W0": np.ascontiguousarray(drawn[:, :d].T), "W1": np.ascontiguousarray(drawn[:, d:])}
+        noise = np.random.default_rng(seed).normal(size=(n, 2 * d))
+        noise -= noise.mean(axis=0)
+        values, vectors = np.linalg.eigh(noise.T @ noise / n)
+        noise = sigma * noise @ vectors @ np.diag(values**-0.5) @ vectors.T
+        blocks = {"W0": np.ascontiguousarray(noise[:, :d].T), "W1": np.ascontiguousarray(noise[:, d:])}
         al = self.alignment(blocks)
         nu = np.sign(blocks["W0"].T @ self.offsets(blocks, al))
         size = sigma / np.sqrt(np.pi * width)

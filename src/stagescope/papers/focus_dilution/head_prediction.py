@@ -31,9 +31,9 @@ ROW_EVENTS = ("up", "focus", "dilution", "return", "self")
 
 def predictable(curves: TokenCurves, descent: Descent) -> dict[str, Event]:
     """The events that are predicted: openings, first cycles of rows, and self-attention of tokens that are not most frequent."""
-    found = detect(curves, clock=descent.clock, normalised=normalised(descent))
+    stages = detect(curves, clock=descent.clock, normalised=normalised(descent))
     names = re.compile(rf"(E|Q|{'|'.join(ROW_EVENTS[:-1])}|self(?!{curves.frequent}$))\d+")
-    return {name: event for name, event in found.estimates.items() if names.fullmatch(name)}
+    return {name: event for name, event in stages.estimates.items() if names.fullmatch(name)}
 
 
 def head_curves(law: TokenLoss, start: Params, descent: Descent, columns: int = 1, last: bool = False) -> TokenCurves:
@@ -71,20 +71,22 @@ def head_prediction(law: TokenLoss, start: Params, descent: Descent) -> SaddlePa
     a note says where steps are others. What one choice alone reaches depends on the choice, and is not predicted. Plain gradient
     steps align no columns, so all are kept: that is the run itself.
     """
-    if why := why_not_spoken(law, start):
-        raise InputError(why)
+    if reason := why_not_spoken(law, start):
+        raise InputError(reason)
     keys = law.model.shapes["WQ"][1]
     exact = keys <= LIMITS.columns or not normalised(descent)
     choices = [head_curves(law, start, descent, keys if exact else LIMITS.columns, last) for last in (False, True)[: 2 - exact]]
     last, frequent = float(choices[0].time[-1]), choices[0].frequent
-    found = [predictable(curves, descent) for curves in choices]
+    predictions = [predictable(curves, descent) for curves in choices]
     share = 0.0 if exact else LIMITS.predicted_times
-    events = {name: _event([each[name] for each in found], share, last) for name in found[0]}
-    unsure = [name for name, event in events.items() if event.t is None and any(each[name].time is not None for each in found)]
+    events = {name: _event([choice[name] for choice in predictions], share, last) for name in predictions[0]}
+    unsure = [
+        name for name, event in events.items() if event.t is None and any(choice[name].time is not None for choice in predictions)
+    ]
     rows = row_cycles(choices[0])
     heights = ", ".join(f"row {cycle.row} {cycle.height:.4g}" for cycle in rows)
     focused = (
-        _listed([row for row in range(len(rows)) if events[f"up{row}"].t is not None]) if normalised(descent) else "not read"
+        rows_named([row for row in range(len(rows)) if events[f"up{row}"].t is not None]) if normalised(descent) else "not read"
     )
     notes = [
         f"this is the run itself, which takes as long: all columns of queries and keys are kept ({keys})"
@@ -99,39 +101,40 @@ def head_prediction(law: TokenLoss, start: Params, descent: Descent) -> SaddlePa
     if isinstance(law, TokenSampled):
         notes.append(f"contexts are the {law.sequences:,} sequences that the run draws; with other --sequences times differ")
     notes += [] if exact else _beyond_intervals(start, descent)
-    by = "run itself" if exact else "head model"
-    return SaddlePath((), events, tuple(notes), 0.0, choices[0].time, {}, by=by, of_rows=ROW_EVENTS, clock=descent.clock)
+    source = "run itself" if exact else "head model"
+    return SaddlePath((), events, tuple(notes), 0.0, choices[0].time, {}, by=source, of_rows=ROW_EVENTS, clock=descent.clock)
 
 
 def _beyond_intervals(start: Params, descent: Descent) -> list[str]:
     """Why events may come outside their intervals, which were measured under Adam from starts of many steps."""
     optimizer, sigma = descent.optimizer, root_mean_square({"W0": np.asarray(start["W0"], dtype=float)})
     if not isinstance(optimizer, Adam) or optimizer.eps >= LIMITS.small_eps:
-        how = f"eps {optimizer.eps:g}" if isinstance(optimizer, Adam) else type(optimizer).__name__
-        return [f"intervals were measured under Adam with eps below {LIMITS.small_eps:g}, not under {how}"]
+        steps = f"eps {optimizer.eps:g}" if isinstance(optimizer, Adam) else type(optimizer).__name__
+        return [f"intervals were measured under Adam with eps below {LIMITS.small_eps:g}, not under {steps}"]
     if sigma < LIMITS.steps_of_start * descent.lr:
-        why = f"the start {sigma:.1e} is passed in {sigma / descent.lr:.2g} steps of {descent.lr:.1e}"
-        return [f"{why}; intervals were measured where that takes {LIMITS.steps_of_start:g} steps or more"]
+        sentence = f"the start {sigma:.1e} is passed in {sigma / descent.lr:.2g} steps of {descent.lr:.1e}"
+        return [f"{sentence}; intervals were measured where that takes {LIMITS.steps_of_start:g} steps or more"]
     return []
 
 
-def _listed(rows: list[int]) -> str:
+def rows_named(rows: list[int]) -> str:
+    """Such as "row 1" or "rows 1, 2"."""
     return "no row" if not rows else f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"
 
 
-def _event(found: list[Event], share: float, last: float) -> Predicted:
+def _event(events: list[Event], share: float, last: float) -> Predicted:
     """The mean over choices of columns; one choice alone has the interval of its records."""
-    if found[0].state == "at the start":
+    if events[0].state == "at the start":
         return Predicted(None, reason="it is there at the start")
-    times = [event.time for event in found if event.time is not None]
-    if len(times) < len(found):
-        how = "which columns are kept decides whether it comes" if times else "the head model does not reach it"
-        return Predicted(None, reason=f"{how} by {plain_time(last)}", beyond=min([last, *times]))
-    low, high = (found[0].low, found[0].high) if len(found) == 1 else (min(times) * (1 - share), max(times) * (1 + share))
+    times = [event.time for event in events if event.time is not None]
+    if len(times) < len(events):
+        reason = "which columns are kept decides whether it comes" if times else "the head model does not reach it"
+        return Predicted(None, reason=f"{reason} by {plain_time(last)}", beyond=min([last, *times]))
+    low, high = (events[0].low, events[0].high) if len(events) == 1 else (min(times) * (1 - share), max(times) * (1 + share))
     return Predicted(float(np.mean(times)), low, high)
 
 
-def excess_loss(curves: TokenCurves, when: float, losses: np.ndarray) -> float:
+def excess_loss(curves: TokenCurves, time: float, losses: np.ndarray) -> float:
     """(L - H(pi)) / (log d - H(pi)) at a time: 1 before anything is learned, 0 once the unigram law is."""
     entropy = float(-np.sum(curves.pi * np.log(curves.pi)))
-    return (float(np.interp(when, curves.time, losses)) - entropy) / (np.log(len(curves.pi)) - entropy)
+    return (float(np.interp(time, curves.time, losses)) - entropy) / (np.log(len(curves.pi)) - entropy)

@@ -104,11 +104,11 @@ def _surprise(d, held, pi, transition, logits):
     loss = 0.0
     for i in range(d):
         row, law = logits + i * d, transition + i * d
-        own, mass = 0.0, 0.0
+        expected, mass = 0.0, 0.0
         for j in range(d):
-            own += held[law + j] * held[row + j]
+            expected += held[law + j] * held[row + j]
             mass += held[law + j]
-        loss += held[pi + i] * (mass * softmax(d, held, row) - own)
+        loss += held[pi + i] * (mass * softmax(d, held, row) - expected)
         for j in range(d):
             held[row + j] = held[pi + i] * (mass * held[row + j] - held[law + j])
     return loss
@@ -223,10 +223,10 @@ def _forward(counts, weights, mass, lo, hi, e, em, work):
         for c in range(size):
             slope[c] = np.exp(logit[c] - top[c])
         _add(total, slope, 1.0)
-    loss, here = 0.0, mass[lo:hi]
+    loss, shares = 0.0, mass[lo:hi]
     for c in range(size):
-        loss += here[c] * (top[c] + np.log(total[c]))
-        total[c] = here[c] / total[c]
+        loss += shares[c] * (top[c] + np.log(total[c]))
+        total[c] = shares[c] / total[c]
     for k in range(d):
         logit, slope, weight = work[0, k, :size], work[1, k, :size], weights[k, lo:hi]
         loss -= _dot(weight, logit)
@@ -241,10 +241,10 @@ def _backward(counts, lo, hi, e, logits, work, d_scores, d_logits):
     """logits_k = sum_j n_j e_j M_jk / (n . e), so dL/d(e_j) = sum_k M_jk (n_j . slope_k) - n_j . pull."""
     size, d = hi - lo, e.size
     for j in range(d):
-        own = counts[j, lo:hi]
-        lift = -_dot(own, work[2, 3, :size])
+        row_counts = counts[j, lo:hi]
+        lift = -_dot(row_counts, work[2, 3, :size])
         for k in range(d):
-            slope = _dot(own, work[1, k, :size])
+            slope = _dot(row_counts, work[1, k, :size])
             d_logits[j, k] += e[j] * slope
             lift += logits[j, k] * slope
         d_scores[j] += e[j] * lift
@@ -285,11 +285,11 @@ def _times(a, b):
     """a b, for b with contiguous rows."""
     out = np.zeros((a.shape[0], b.shape[1]))
     for i in range(a.shape[0]):
-        here = out[i]
+        out_row = out[i]
         for k in range(a.shape[1]):
             factor, row = a[i, k], b[k]
-            for j in range(here.size):
-                here[j] += factor * row[j]
+            for j in range(out_row.size):
+                out_row[j] += factor * row[j]
     return out
 
 
@@ -334,23 +334,23 @@ def population_slopes(pi, transition, scale, w0, w1, wq, wk):
     d, base = len(pi), np.log(pi)
     attention = _times(_times(w0, scale * wq), _transposed(_times(w0, wk)))
     for i in range(d):
-        here = attention[i]
+        row = attention[i]
         for j in range(d):
-            here[j] += base[j]
-        _softmax(here)
+            row[j] += base[j]
+        _softmax(row)
     surprise = _times(_times(attention, w0), w1)
     for i in range(d):
-        here, next_ = surprise[i], transition[i]
-        _softmax(here)
+        row, next_ = surprise[i], transition[i]
+        _softmax(row)
         for j in range(d):
-            here[j] = pi[i] * (here[j] - next_[j])
+            row[j] = pi[i] * (row[j] - next_[j])
     lift = _times(_times_transposed(surprise, w1), _transposed(w0))
     for i in range(d):
-        weights, here, mean = attention[i], lift[i], 0.0
+        weights, row, mean = attention[i], lift[i], 0.0
         for j in range(d):
-            mean += weights[j] * here[j]
+            mean += weights[j] * row[j]
         for j in range(d):
-            here[j] = scale * weights[j] * (here[j] - mean)
+            row[j] = scale * weights[j] * (row[j] - mean)
     return _times(_transposed(attention), surprise), lift
 
 
@@ -382,8 +382,8 @@ def laws(slopes, small, frame, embedding, attention):
     b = np.empty((d, d + 2 * keys))
     _negated(gm, b, 0)
     for place in range(2):
-        block, other = (wk, gp) if place == 0 else (wq, _transposed(gp))
-        whole = _times(block, u) + _times(s, _part(*attention, m * (1 - place), m))
-        _negated(_times(other, _times(w0, whole)), b, d + place * keys)
-    every = _times(w0, s) + _part(*embedding, 0, d)
-    return b, -_times(_transposed(every), _times(gp, every))
+        block, turned_gp = (wk, gp) if place == 0 else (wq, _transposed(gp))
+        weights_change = _times(block, u) + _times(s, _part(*attention, m * (1 - place), m))
+        _negated(_times(turned_gp, _times(w0, weights_change)), b, d + place * keys)
+    embedding_change = _times(w0, s) + _part(*embedding, 0, d)
+    return b, -_times(_transposed(embedding_change), _times(gp, embedding_change))

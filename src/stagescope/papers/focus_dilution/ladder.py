@@ -60,8 +60,8 @@ class SmallPoint:
     @property
     def opening(self) -> Opening | None:
         """The fastest way out of the small model, None where nothing grows or there is no room."""
-        found = [self.openings[block][0] for block in self.room if self.openings[block]]
-        fastest = max(found, key=lambda opening: opening.rate, default=None)
+        tops = [self.openings[block][0] for block in self.room if self.openings[block]]
+        fastest = max(tops, key=lambda opening: opening.rate, default=None)
         return fastest if fastest is not None and fastest.rate > LIMITS.no_rate else None
 
     @property
@@ -231,23 +231,23 @@ class SaddleVisit:
     @cached_property
     def windows(self) -> tuple[Window, ...]:
         """Tenfold rises of the opening inside this stay, the last first."""
-        found, high, opening = [], 0.0 if self.small.opening is None else self.small.sizes[0], self.small.opening
+        windows, high, opening = [], 0.0 if self.small.opening is None else self.small.sizes[0], self.small.opening
         while opening is not None and high / LIMITS.growth > np.min(self.amplitude):
             rise = last_rise(self.time, self.amplitude, high / LIMITS.growth, high)
             if rise is not None and rise.start >= self.stay.start:
-                found.append(self._window(rise, opening))
+                windows.append(self._window(rise, opening))
             high /= LIMITS.growth**0.5
-        return tuple(found)
+        return tuple(windows)
 
     def _window(self, rise: Rise, opening: Opening) -> Window:
         frames = self._frames(rise.times(LIMITS.samples))
-        here = self._matrices(frames, opening)
-        at = escape_matrices(self.small.loss, self.small.point.params)[opening.block]
-        left, rates, right = np.linalg.svd(at)
-        drift = np.mean(np.linalg.norm(here - at, 2, axis=(1, 2))) / rates[0]
-        shifts = left[:, 0] @ (here - at) @ right[0] / rates[0]
+        matrices = self._matrices(frames, opening)
+        point_matrix = escape_matrices(self.small.loss, self.small.point.params)[opening.block]
+        left, rates, right = np.linalg.svd(point_matrix)
+        drift = np.mean(np.linalg.norm(matrices - point_matrix, 2, axis=(1, 2))) / rates[0]
+        shifts = left[:, 0] @ (matrices - point_matrix) @ right[0] / rates[0]
         nearness = float(drift), float(self.distances[frames].max()), (float(shifts[0]), float(np.mean(shifts)))
-        return Window(rise, np.mean(here, axis=0), *nearness)
+        return Window(rise, np.mean(matrices, axis=0), *nearness)
 
     def _frames(self, times: np.ndarray) -> np.ndarray:
         """The frames next to some times."""
@@ -304,8 +304,8 @@ class SaddleVisit:
             return f"drift: the linearisation at the run differs by {window.drift:.2f} from that at {label}, above {NEAR}"
         if min(map(abs, window.shifts)) > LIMITS.rate:
             first, mean = (f"{1 + shift:.2f}" for shift in window.shifts)
-            why = f"times the rate at {label}, off by more than {LIMITS.rate:.0%}"
-            return f"not settled: linearised at the run, the rate is {first} (start of the rise) and {mean} (mean) {why}"
+            detail = f"times the rate at {label}, off by more than {LIMITS.rate:.0%}"
+            return f"not settled: linearised at the run, the rate is {first} (start of the rise) and {mean} (mean) {detail}"
         return ""
 
     @property
@@ -322,9 +322,9 @@ class SaddleVisit:
         assert self.small.opening is not None
         rise = self.windows[0].rise
         first = self.trajectory.frame(rise.start)
-        at, params = self.places.at(first), self.trajectory.at(first)
+        place, params = self.places.at(first), self.trajectory.at(first)
         kinds = self.small.openings[self.small.opening.block]
-        sizes = [at.amplitude(o, params) * np.exp(o.rate * (rise.stop - rise.start)) for o in kinds]
+        sizes = [place.amplitude(o, params) * np.exp(o.rate * (rise.stop - rise.start)) for o in kinds]
         return float(sizes[0] / np.linalg.norm(sizes))
 
     @property
@@ -397,19 +397,19 @@ def saddle_visit(run: Trajectory, loss: TokenPopulation, stay: Stay, known: Smal
     begin = int(np.clip(np.searchsorted(run.time, stay.start), 0, len(run.time) - 1))
     length = (run.time[-1] if stay.stop is None else stay.stop) - stay.start
     until = max(float(LIMITS.patience * length), float(run.time[-1]))
-    found = SaddleVisit(run, stay, small_point(loss, run.at(begin), stay.r, stay.rq, until))
-    if found.distance <= LIMITS.linear or not stay.r or found.plateau is None:
-        return found
-    limit, nearest, ghosts = found.small.point.loss or 0.0, found, []
-    for frame in np.unique(np.linspace(found.plateau, found.frames[-1], LIMITS.starts).astype(int)):
+    first_visit = SaddleVisit(run, stay, small_point(loss, run.at(begin), stay.r, stay.rq, until))
+    if first_visit.distance <= LIMITS.linear or not stay.r or first_visit.plateau is None:
+        return first_visit
+    limit, nearest, ghosts = first_visit.small.point.loss or 0.0, first_visit, []
+    for frame in np.unique(np.linspace(first_visit.plateau, first_visit.frames[-1], LIMITS.starts).astype(int)):
         near = nearest_point(loss, run.at(int(frame)), stay.r, stay.rq)
-        other = SaddleVisit(run, stay, near)
-        another = not found.small.point.found or (near.point.loss or 0.0) > limit + LIMITS.settled
-        if near.of_its_label and another and other.distance < nearest.distance:
-            nearest = other
-        if not near.point.found and other.distance <= NEAR and near.point.residual < run.speed[found.plateau]:
+        candidate = SaddleVisit(run, stay, near)
+        another = not first_visit.small.point.found or (near.point.loss or 0.0) > limit + LIMITS.settled
+        if near.of_its_label and another and candidate.distance < nearest.distance:
+            nearest = candidate
+        if not near.point.found and candidate.distance <= NEAR and near.point.residual < run.speed[first_visit.plateau]:
             ghosts.append(near.point.residual)
-    return nearest if nearest is not found or not ghosts else replace(found, ghost=min(ghosts))
+    return nearest if nearest is not first_visit or not ghosts else replace(first_visit, ghost=min(ghosts))
 
 
 def rung(visit: SaddleVisit) -> Rung:

@@ -11,7 +11,7 @@ class Limits:
     # What is zero. Flows have relative errors of about 1e-10, and critical points are found to |F| <= 1e-10.
     equal: float = 1e-9  # probabilities that differ by no more are equal, as they need sum to 1 no better; a rate c is zero
     lost: float = 1e-10  # a size or a rate up to this is lost to those errors
-    reached: float = 1e-9  # a pattern has reached its size where it is so few e-folds below it
+    arrival: float = 1e-9  # a pattern has reached its size where it is so few e-folds below it
     settled: float = 1e-8  # half the digits: |F| of a flow at its critical point, losses of one family, errors of companion runs
     no_rate: float = 1e-7  # a rate up to this is zero: points found to |F| <= 1e-10 leave rates that are zero far smaller
     flow_noise: float = 1e-6  # what a flow shows above this is no error: that attention moves, that a small model has a way out

@@ -72,8 +72,8 @@ class TokenPopulation(TokenLoss):
     )
 
     def describe(self) -> Spec:
-        found = super().describe()
-        return found if self.kernel != "plain" else {name: value for name, value in found.items() if name != "kernel"}
+        description = super().describe()
+        return description if self.kernel != "plain" else {name: value for name, value in description.items() if name != "kernel"}
 
     @classmethod
     def restored(cls, fields: Spec) -> Self:
@@ -101,9 +101,9 @@ class TokenPopulation(TokenLoss):
         """The kernel with everything but parameters bound; each has its own work space."""
         from stagescope.fields.compiled import direct
 
-        held = self._held.copy()
-        held[self._module.WEIGHTS] = [-rates[name] for name in BLOCKS]
-        return direct(self._module.gradient, layout.size, held)
+        buffer = self._held.copy()
+        buffer[self._module.WEIGHTS] = [-rates[name] for name in BLOCKS]
+        return direct(self._module.gradient, layout.size, buffer)
 
     def taylor(self, layout: Layout) -> TaylorField:
         """Taylor terms of -grad L along lines, without JAX."""
@@ -229,8 +229,8 @@ class TokenCounts(TokenLoss):
 
     def slopes(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """GM = dL/dM for M = W0 W1, and GP = scale dL/dPhi, as in the reduced family."""
-        found = context_slopes(self.model.scores(params), params["W0"] @ params["W1"], self.contexts)
-        return found[2], self.model.scale * found[1]
+        derivatives = context_slopes(self.model.scores(params), params["W0"] @ params["W1"], self.contexts)
+        return derivatives[2], self.model.scale * derivatives[1]
 
     def _kernel(self, params: Params, contexts: Contexts | None = None) -> Found:
         """The kernel's derivatives in Phi and M = W0 W1, taken back to the four blocks; of all contexts unless some are given."""
@@ -251,9 +251,9 @@ class TokenCounts(TokenLoss):
         @np.errstate(over="ignore", invalid="ignore")  # a divergence is reported once, as the outcome
         def steps(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
             for done in range(count):
-                found = self._kernel(layout.unpack(theta), self.minibatch(first + done))[1]
+                gradient = self._kernel(layout.unpack(theta), self.minibatch(first + done))[1]
                 memory *= decay
-                memory += layout.pack(found)
+                memory += layout.pack(gradient)
                 theta -= rates * memory
                 if not np.max(np.abs(theta)) < 1e15:  # a parameter beyond this has diverged
                     return done
@@ -274,10 +274,10 @@ MOST_NUMBERS = 2**24
 
 @dataclass(frozen=True)
 class ContextLaw:
-    """p(n, i): `others` (C, d) are the counts of the tokens before the last one, `probability` (C, d) is that of
-    counts others + e_i with last token i."""
+    """p(n, i): `earlier` (C, d) are the counts of the tokens before the last one, `probability` (C, d) is that of
+    counts earlier + e_i with last token i."""
 
-    others: np.ndarray
+    earlier: np.ndarray
     probability: np.ndarray
 
 
@@ -323,9 +323,9 @@ def _tails(total: int, parts: int) -> np.ndarray:
     """(r_2, ..., r_d) with total >= r_2 >= ... >= r_d >= 0, in lexicographic order."""
     tails = np.arange(total + 1)[:, None]
     for _ in range(parts - 2):
-        many = tails[:, -1] + 1
-        begin = np.repeat(np.cumsum(many) - many, many)
-        tails = np.hstack([np.repeat(tails, many, axis=0), (np.arange(many.sum()) - begin)[:, None]])
+        counts = tails[:, -1] + 1
+        begin = np.repeat(np.cumsum(counts) - counts, counts)
+        tails = np.hstack([np.repeat(tails, counts, axis=0), (np.arange(counts.sum()) - begin)[:, None]])
     return tails
 
 
@@ -373,14 +373,14 @@ class TokenFinite(TokenCounts):
     def contexts(self) -> Contexts:
         law, d = context_law(self.process, self.length, self.start), self.process.vocab
         p = law.probability.T
-        kept = p > 0  # a chain with forbidden steps never has some of its counts
-        counts, weights = (np.empty((d, np.count_nonzero(kept))) for _ in range(2))
-        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))])
+        possible = p > 0  # a chain with forbidden steps never has some of its counts
+        counts, weights = (np.empty((d, np.count_nonzero(possible))) for _ in range(2))
+        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(possible, axis=1))])
         for i in range(d):
-            own = slice(starts[i], starts[i + 1])
-            counts[:, own] = law.others[kept[i]].T
-            counts[i, own] += 1
-            weights[:, own] = self.process.transition[i][:, None] * p[i, kept[i]]
+            columns = slice(starts[i], starts[i + 1])
+            counts[:, columns] = law.earlier[possible[i]].T
+            counts[i, columns] += 1
+            weights[:, columns] = self.process.transition[i][:, None] * p[i, possible[i]]
         return Contexts(counts, weights, starts)
 
 
@@ -420,12 +420,12 @@ class TokenSampled(TokenCounts):
             raise ValueError(f"batch {self.batch} is larger than the {self.sequences} sequences; lower it or draw more sequences")
         numbers, draws = 2**24, 2**32  # about 1 GB while equal contexts are merged; about two minutes
         if self.sequences * self.process.vocab > numbers:
-            most, d = numbers // self.process.vocab, self.process.vocab
-            raise ValueError(f"{self.sequences} sequences of {d} tokens are too many to keep in memory; use at most {most}")
+            largest, d = numbers // self.process.vocab, self.process.vocab
+            raise ValueError(f"{self.sequences} sequences of {d} tokens are too many to keep in memory; use at most {largest}")
         at_once = max(self.sequences, 1000)  # a place of few sequences takes as long as one of a thousand
         if at_once * self.length > draws:
-            asked, most = f"{self.sequences:,} sequences of length {self.length:,}", draws // at_once
-            raise ValueError(f"{asked} would take long to draw; use a length of at most {most:,}, or fewer sequences")
+            request, largest = f"{self.sequences:,} sequences of length {self.length:,}", draws // at_once
+            raise ValueError(f"{request} would take long to draw; use a length of at most {largest:,}, or fewer sequences")
         return self
 
     @cached_property
@@ -437,20 +437,20 @@ class TokenSampled(TokenCounts):
     def contexts(self) -> Contexts:
         """Equal contexts are one, with the share of each token that follows them as weights."""
         counts, last, target = self.sample
-        rows, where = np.column_stack([last, counts]), np.empty(self.sequences, int)
+        rows, context_index = np.column_stack([last, counts]), np.empty(self.sequences, int)
         order = np.lexsort(rows.T[::-1])  # as np.unique(rows, axis=0), in a sixth of its time
         rows = rows[order]
         new = np.append(True, np.any(rows[1:] != rows[:-1], axis=1))
-        rows, where[order] = rows[new], np.cumsum(new) - 1
+        rows, context_index[order] = rows[new], np.cumsum(new) - 1
         weights = np.zeros((len(rows), self.process.vocab))
-        np.add.at(weights, (where, target), 1 / self.sequences)
+        np.add.at(weights, (context_index, target), 1 / self.sequences)
         return Contexts.of(rows[:, 1:], rows[:, 0], weights)
 
     def minibatch(self, step: int) -> Contexts | None:
         if self.batch is None:
             return None
-        chosen = key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False)
-        counts, last, target = (values[chosen] for values in self.sample)
+        indices = key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False)
+        counts, last, target = (values[indices] for values in self.sample)
         weights = np.zeros((self.batch, self.process.vocab))
         weights[np.arange(self.batch), target] = 1 / self.batch
         return Contexts.of(counts, last, weights)
@@ -472,5 +472,5 @@ class TokenPairs(TokenCounts):
     def contexts(self) -> Contexts:
         pi, d = self.process.stationary, self.process.vocab
         joint = (pi[:, None] * self.process.transition).ravel()
-        drawn = key(self.seed, "pairs").multinomial(self.sequences, joint / joint.sum()).reshape(d, d)
-        return Contexts.of(np.tile(pi, (d, 1)), np.arange(d), drawn / self.sequences)
+        pair_counts = key(self.seed, "pairs").multinomial(self.sequences, joint / joint.sum()).reshape(d, d)
+        return Contexts.of(np.tile(pi, (d, 1)), np.arange(d), pair_counts / self.sequences)

@@ -49,8 +49,8 @@ class LazyChain(Chain):
             raise ValueError(f"pi sums to {total:.12g}, not 1; divide it by its sum")
         least = -min(self.pi) / (1 - min(self.pi))
         if not least < self.persistence < 1:
-            why = "at 1 nothing is ever drawn, below some token would repeat with a negative probability"
-            raise ValueError(f"persistence is {self.persistence:g}, but must be above {least:.4g} and below 1: {why}")
+            reason = "at 1 nothing is ever drawn, below some token would repeat with a negative probability"
+            raise ValueError(f"persistence is {self.persistence:g}, but must be above {least:.4g} and below 1: {reason}")
         return self
 
     def _law(self) -> np.ndarray:
@@ -77,8 +77,8 @@ def asymmetric_law(first: float, tokens: int, shape: tuple[float, ...], delta: f
     base = (1 - first) / (tokens - 1)
     law = (first, *(base + c * delta for c in shape))
     if min(law) <= 0:
-        most = base / max(abs(c) for c in shape if c * delta < 0)
-        raise InputError(f"delta {delta:g} makes a probability {min(law):g}; with this shape |delta| must be below {most:g}")
+        bound = base / max(abs(c) for c in shape if c * delta < 0)
+        raise InputError(f"delta {delta:g} makes a probability {min(law):g}; with this shape |delta| must be below {bound:g}")
     return law
 
 
@@ -135,8 +135,8 @@ class TokenAttention(Described):
                 raise unknown("parameter block", name, self.shapes)
             if not (np.isfinite(value) and value >= 0):
                 raise InputError(f"init scale of {name} is {value}, but must be finite and >= 0")
-        if missing := set(self.shapes) - set(scales):
-            raise InputError(f"no init scale given for {', '.join(sorted(missing))}")
+        if unscaled := set(self.shapes) - set(scales):
+            raise InputError(f"no init scale given for {', '.join(sorted(unscaled))}")
         return {name: scales[name] * key(seed, "init", name).normal(size=shape) for name, shape in self.shapes.items()}
 
     def scores(self, params: Params) -> np.ndarray:

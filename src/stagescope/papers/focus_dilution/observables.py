@@ -40,8 +40,8 @@ def triangle(matrices: np.ndarray) -> np.ndarray:
 def spectra(matrices: np.ndarray) -> np.ndarray:
     """Of matrices (frames, n, m), largest first; nan where one has numbers that are not finite."""
     good = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))[:, None]
-    found = np.linalg.svd(np.where(good[..., None], matrices, 0.0), compute_uv=False)
-    return np.where(good, found, np.nan)
+    values = np.linalg.svd(np.where(good[..., None], matrices, 0.0), compute_uv=False)
+    return np.where(good, values, np.nan)
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ class TokenCurves:
         from stagescope.papers.focus_dilution.blocked_kernel import attention_rows
 
         blocks, count = [self.params[name] for name in ("W0", "WQ", "WK")], len(self.pi)
-        found, changes, before = np.empty((len(blocks[0]), 4, count)), [], np.zeros((count, count))
+        rows, changes, before = np.empty((len(blocks[0]), 4, count)), [], np.zeros((count, count))
         with np.errstate(over="ignore", invalid="ignore"):  # rows that are not finite are nan
-            for out, w0, wq, wk in zip(found, *blocks, strict=True):
+            for out, w0, wq, wk in zip(rows, *blocks, strict=True):
                 key = np.ascontiguousarray(self.law.model.scale * (w0 @ wk).T)
                 changes.append(attention_rows(w0 @ wq, key, self.pi, self.frequent, before, out))
-        whole = np.all(np.isfinite(found[:, 0]), axis=1)
-        return found, np.where(whole[1:] & whole[:-1], changes[1:], np.nan)
+        finite = np.all(np.isfinite(rows[:, 0]), axis=1)
+        return rows, np.where(finite[1:] & finite[:-1], changes[1:], np.nan)
 
     @property
     def on_frequent(self) -> np.ndarray:
@@ -138,10 +138,10 @@ class TokenCurves:
         """Singular values of Phi (frames, .), as many as its factors allow; of two small factors where there are many tokens."""
         w0, scale = self.params["W0"], self.law.model.scale
         q, k = w0 @ self.params["WQ"], w0 @ self.params["WK"]
-        most = min(w0.shape[1], *q.shape[1:])
+        rank = min(w0.shape[1], *q.shape[1:])
         if q.shape[1] <= q.shape[2]:
-            return spectra(self.scores)[:, :most]
-        return scale * spectra(triangle(q) @ np.swapaxes(triangle(k), 1, 2))[:, :most]
+            return spectra(self.scores)[:, :rank]
+        return scale * spectra(triangle(q) @ np.swapaxes(triangle(k), 1, 2))[:, :rank]
 
     @cached_property
     def key_values(self) -> np.ndarray:
@@ -197,22 +197,22 @@ def _largest_singular_values(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     noise = np.random.default_rng(0).normal(size=len(right[0])) / np.sqrt(len(right[0]))
-    vector, found = np.zeros_like(noise), np.full(len(left), np.nan)
-    for frame, (one, other) in enumerate(zip(left, right, strict=True)):
-        if not (np.isfinite(one).all() and np.isfinite(other).all()):
+    vector, largest = np.zeros_like(noise), np.full(len(left), np.nan)
+    for frame, (first, second) in enumerate(zip(left, right, strict=True)):
+        if not (np.isfinite(first).all() and np.isfinite(second).all()):
             continue
-        sizes = np.abs(one).max(), np.abs(other).max()
+        sizes = np.abs(first).max(), np.abs(second).max()
         if 0 in sizes:
-            found[frame] = 0.0
+            largest[frame] = 0.0
             continue
-        q, k = one / sizes[0], other / sizes[1]  # ARPACK stops at 4e-11, however small all values are
+        q, k = first / sizes[0], second / sizes[1]  # ARPACK stops at 4e-11, however small all values are
         square = LinearOperator(2 * noise.shape, matvec=lambda x, q=q, k=k: k @ (q.T @ (q @ (k.T @ np.ravel(x)))), dtype=float)
         try:
             values, vectors = eigsh(square, k=1, ncv=LANCZOS, tol=VECTOR, v0=vector + 0.01 * noise)
-            vector, found[frame] = vectors[:, 0], sizes[0] * sizes[1] * max(float(values[0]), 0.0) ** 0.5
+            vector, largest[frame] = vectors[:, 0], sizes[0] * sizes[1] * max(float(values[0]), 0.0) ** 0.5
         except ArpackError:  # of a product that is zero
-            found[frame] = np.linalg.svd(one @ other.T, compute_uv=False)[0]
-    return found
+            largest[frame] = np.linalg.svd(first @ second.T, compute_uv=False)[0]
+    return largest
 
 
 def _entropy(rows: np.ndarray) -> np.ndarray:

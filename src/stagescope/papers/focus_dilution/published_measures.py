@@ -86,7 +86,7 @@ def position_entropies(curves: TokenCurves, sequences: int | None = None, seed: 
     contexts = unseen_contexts(law, sequences, seed)
     counts, share = contexts.counts.T, contexts.mass
     total = np.bincount(contexts.query, share, minlength=len(contexts.counts))
-    found = []
+    entropies = []
     for scores in curves.scores:
         raw = scores[contexts.query]
         raw = raw - np.max(np.where(counts > 0, raw, -np.inf), axis=1, keepdims=True)
@@ -94,8 +94,8 @@ def position_entropies(curves: TokenCurves, sequences: int | None = None, seed: 
         norm = weights.sum(axis=1)
         # H = -sum_j n_j a_j log a_j with a_j = exp(s_j)/Z, so H = log Z - sum_j n_j a_j s_j
         entropy = np.log(norm) - np.sum(weights * np.where(counts > 0, raw, 0.0), axis=1) / norm
-        found.append(np.bincount(contexts.query, share * entropy, minlength=len(total)) / total)
-    return np.array(found)
+        entropies.append(np.bincount(contexts.query, share * entropy, minlength=len(total)) / total)
+    return np.array(entropies)
 
 
 def perpendicular_norms(embedding: np.ndarray, token: int = 0) -> np.ndarray:
@@ -129,12 +129,12 @@ def mean_cosine(weights: np.ndarray) -> float:
 
 def probe_attention(scores: np.ndarray, sequence: tuple[int, ...]) -> np.ndarray:
     """Attention of every position of a sequence of tokens over all its positions (..., n, n), from Phi (..., d, d)."""
-    at = np.array(sequence)
-    if not len(at):
+    tokens = np.array(sequence)
+    if not len(tokens):
         raise InputError("the probe sequence has no tokens; name at least one")
-    if at.min() < 0 or at.max() >= scores.shape[-1]:
+    if tokens.min() < 0 or tokens.max() >= scores.shape[-1]:
         raise InputError(f"the sequence {sequence} names tokens that are not among 0 to {scores.shape[-1] - 1}")
-    return softmax(scores[..., at[:, None], at])
+    return softmax(scores[..., tokens[:, None], tokens])
 
 
 def principal_paths(embedding: np.ndarray, parts: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -60,7 +60,7 @@ class Samples:
     rtol: float = 1e-6  # of their flows: spreads are per cents
     columns: int = 4  # head columns: one for each direction of attention that opens in the cycles of four tokens
     narrow: int = 16  # models with up to so many head columns are as fast as the head model
-    most: float = 1e8  # contexts in all steps of all samples, about ten seconds; beyond it samples are smaller
+    contexts: float = 1e8  # contexts in all steps of all samples, about ten seconds; beyond it samples are smaller
     least: float = 1 / 16  # of the sample: spreads of smaller ones cannot be scaled to it by the root of their size
 
 
@@ -83,17 +83,17 @@ def _pieces(position: np.ndarray, curves: TokenCurves, timed: bool = True) -> np
     """
     length, last = np.diff(position), position[-1]
     numbers = sum(block[0].size for block in curves.params.values())
-    most = min(REFINEMENT.most_frames, REFINEMENT.most_entries / len(curves.pi) ** 2, REFINEMENT.most_numbers / numbers)
-    if len(position) >= most:
+    limit = min(REFINEMENT.most_frames, REFINEMENT.most_entries / len(curves.pi) ** 2, REFINEMENT.most_numbers / numbers)
+    if len(position) >= limit:
         return np.ones(len(length), int)
     if not timed:
         pieces = np.maximum(1.0, length / (REFINEMENT.longest * last))
         few = np.max(pieces, initial=1) <= REFINEMENT.pieces
-        return np.ones(len(length), int) if few else np.ceil(pieces * min(1.0, most / float(pieces.sum())) - 1e-9).astype(int)
+        return np.ones(len(length), int) if few else np.ceil(pieces * min(1.0, limit / float(pieces.sum())) - 1e-9).astype(int)
     short = np.clip(REFINEMENT.next * position[1:], REFINEMENT.shortest * last, REFINEMENT.longest * last)
     noisy = getattr(curves.law, "batch", None) is not None
     pieces = np.maximum(1.0, length / short if noisy else np.maximum(curves.moves(), length / short))
-    pieces = np.maximum(1.0, pieces * min(1.0, most / max(1.0, float(pieces.sum()))))
+    pieces = np.maximum(1.0, pieces * min(1.0, limit / max(1.0, float(pieces.sum()))))
     few = np.max(pieces, initial=1) <= REFINEMENT.pieces
     return np.ones(len(length), int) if few else np.ceil(pieces).astype(int)
 
@@ -129,12 +129,14 @@ class FocusDilutionReading(Reading):
             return EXACT
         first = law.seed * SAMPLES.count % 2**62  # other samples for each run: one unlucky set would mislead all of them alike
         seeds = range(first, first + SAMPLES.count) if self.run.done else ()
-        other, share = self._other_sample
-        found = [] if share == 0 else [self.companion(other, seed) for seed in seeds]
-        names = {name for events in found for name in events}
-        times = {name: [when for events in found if (when := events.get(name)) is not None] for name in names}
+        draw, share = self._other_sample
+        samples = [] if share == 0 else [self.companion(draw, seed) for seed in seeds]
+        names = {name for events in samples for name in events}
+        times = {name: [time for events in samples if (time := events.get(name)) is not None] for name in names}
         scale = SAMPLES.quantile * share**0.5
-        spread = {name: scale * float(np.std(at, ddof=1)) for name, at in times.items() if len(at) > SAMPLES.count / 2}
+        spread = {
+            name: scale * float(np.std(values, ddof=1)) for name, values in times.items() if len(values) > SAMPLES.count / 2
+        }
         # Time over which steps remember earlier ones, three times 1/(1 - momentum) steps; 0 without memory.
         optimizer = last_motion(self.run.spec).get("optimizer", {})
         decay = float(optimizer.get("momentum", optimizer.get("b1", 0.0)))
@@ -151,15 +153,15 @@ class FocusDilutionReading(Reading):
         if narrow and (run.clock == "t" or forked(run) is not None):
             return self.on_other_pairs, 1.0
         steps = float(run.step[-1]) if "step" in run.series else 0.0
-        share = min(1.0, SAMPLES.most / max(1.0, SAMPLES.count * steps * len(law.contexts.mass)))
+        share = min(1.0, SAMPLES.contexts / max(1.0, SAMPLES.count * steps * len(law.contexts.mass)))
         return self.on_other_sample, share if forked(run) is None and steps and share >= SAMPLES.least else 0.0
 
     @property
     def _companions_in_words(self) -> str:
-        other, share = self._other_sample
+        draw, share = self._other_sample
         if share == 0:
             return "but not of other samples, which would take longer than the run"
-        if other == self.on_other_pairs:
+        if draw == self.on_other_pairs:
             return "flows on other samples of pairs"
         size = "" if share == 1 else f" of {share:.2g} of the size, scaled by its root"
         return f"the same steps in the head model on {SAMPLES.count} other samples{size}"
@@ -169,8 +171,8 @@ class FocusDilutionReading(Reading):
         law, run, share = self.curves.law, self.run, self._other_sample[1]
         assert isinstance(law, TokenSampled)
         size = {"sequences": max(1, round(share * law.sequences)), "length": law.length, "start": law.start}
-        drawn = TokenSampled(model=law.model, process=law.process, seed=seed + SAMPLES.count, **size)  # never that of the run
-        head = HeadModel(law=drawn, columns=min(SAMPLES.columns, law.model.shapes["WQ"][1]))
+        sample = TokenSampled(model=law.model, process=law.process, seed=seed + SAMPLES.count, **size)  # never that of the run
+        head = HeadModel(law=sample, columns=min(SAMPLES.columns, law.model.shapes["WQ"][1]))
         start = head.start(run.at(0), normalised(self.dynamics))
         layout, status = Layout.of(start), "finished"
         times: list[float] = []
@@ -191,18 +193,20 @@ class FocusDilutionReading(Reading):
         assert isinstance(law, TokenSampled)
         pairs = TokenPairs(model=law.model, process=law.process, sequences=law.sequences, seed=seed)
         timed = run.clock == "t" and forked(run) is None
-        how = GradientFlow(rtol=SAMPLES.rtol) if timed else self.dynamics
-        made = evolve(
+        motion = GradientFlow(rtol=SAMPLES.rtol) if timed else self.dynamics
+        companion_run = evolve(
             pairs,
             run.at(0),
-            how,
+            motion,
             until=float(run.time[-1]) if timed or "step" not in run.series else None,
             record=Uniform(frames=1000),
             progress=False,
         )
-        curves = TokenCurves(made.time, {name: made.params[name] for name in made.params}, law)
+        curves = TokenCurves(companion_run.time, {name: companion_run.params[name] for name in companion_run.params}, law)
         return dict(
-            detect(curves, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status, normalised=normalised(how)).events
+            detect(
+                curves, tolerance=SAMPLES.rtol, clock=run.clock, status=companion_run.status, normalised=normalised(motion)
+            ).events
         )
 
     @cached_property
@@ -221,16 +225,16 @@ class FocusDilutionReading(Reading):
         assert isinstance(law.process, LazyChain)
         pi = law.process.stationary + change
         chain = LazyChain(pi=tuple((pi / pi.sum()).tolist()), persistence=law.process.persistence)
-        moved = TokenPopulation(model=law.model, process=chain)
-        return self._flow(moved, self.run.at(0), until, "the flow on a chain with another asymmetry")
+        other_law = TokenPopulation(model=law.model, process=chain)
+        return self._flow(other_law, self.run.at(0), until, "the flow on a chain with another asymmetry")
 
     def _flow(self, law: Any, start: Params, until: float, what: str) -> TokenCurves:
         # So near that no stretch between frames is cut for its length, and most flows need no second integration; where so many
         # are too many to read, no late one.
         near, late = (round(1 / share) + 2 for share in (REFINEMENT.pieces * REFINEMENT.shortest, REFINEMENT.longest))
         frames = Uniform(frames=max(late, min(near, int(REFINEMENT.most_entries / len(self.curves.pi) ** 2))))
-        made = ended(evolve(law, start, GradientFlow(rtol=LIMITS.settled), until=until, record=frames, progress=False), what)
-        return _refined(made, Replay(made, law).refined)
+        flow = ended(evolve(law, start, GradientFlow(rtol=LIMITS.settled), until=until, record=frames, progress=False), what)
+        return _refined(flow, Replay(flow, law).refined)
 
     @property
     def has_own_ladder(self) -> bool:
@@ -239,8 +243,8 @@ class FocusDilutionReading(Reading):
 
     def own_ladder(self) -> Ladder:
         if normalised(self.dynamics):  # points and rates of the flow, a minute of search at width 256, say nothing of such steps
-            why = "labels alone: steps that divide by the history of each entry do not go from one critical point to the next"
-            rungs = tuple(_without_point(stay, "" if k else why) for k, stay in enumerate(self.evidence.stays))
+            reason = "labels alone: steps that divide by the history of each entry do not go from one critical point to the next"
+            rungs = tuple(_without_point(stay, "" if k else reason) for k, stay in enumerate(self.evidence.stays))
             return Ladder(self.run.status, self.run.clock, rungs)
         rungs = [_rung(self.evidence, stay) for stay in self.evidence.stays]
         if not isinstance(self.law, TokenPopulation):
@@ -257,8 +261,8 @@ def _rung(evidence: Evidence, stay: Stay) -> Rung:
         return _without_point(stay, f"not computed: {error}")
 
 
-def _without_point(stay: Stay, why: str) -> Rung:
-    return Rung(stay.label, stay.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=why)
+def _without_point(stay: Stay, reason: str) -> Rung:
+    return Rung(stay.label, stay.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=reason)
 
 
 # Final numbers of focus-dilution runs, for sweeps.
@@ -267,5 +271,5 @@ def _without_point(stay: Stay, why: str) -> Rung:
 def run_numbers(run: Run) -> dict[str, float]:
     """Also which way attention first goes, and the rate in theory: the signs of both say focus or defocus [FD:attention-rate]."""
     curves = token_curves(run)
-    moved = first_move(curves)
-    return {**final_loss(run), "first_move": float("nan") if moved is None else moved, "attention_rate": curves.rate}
+    change = first_move(curves)
+    return {**final_loss(run), "first_move": float("nan") if change is None else change, "attention_rate": curves.rate}

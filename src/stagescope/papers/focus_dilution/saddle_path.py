@@ -108,26 +108,26 @@ class State:
         """The laws beside a point of the small model, with the stacks as they are here."""
         w0, w1, wq, wk = (np.ascontiguousarray(small[name]) for name in BLOCKS)
         if isinstance(loss, TokenCounts):
-            found = loss.slopes(small)
+            slopes = loss.slopes(small)
         else:
-            found = population_slopes(loss.process.stationary, loss.process.transition, loss.model.scale, w0, w1, wq, wk)
-        return laws(found, (w0, wq, wk), (self.s, self.u), self.embedding.arrays, self.attention.arrays)
+            slopes = population_slopes(loss.process.stationary, loss.process.transition, loss.model.scale, w0, w1, wq, wk)
+        return laws(slopes, (w0, wq, wk), (self.s, self.u), self.embedding.arrays, self.attention.arrays)
 
     def opened(self, block: str) -> "State":
         """The state after the largest pattern of a stack has joined the small model."""
         old = self.small
         if block == "attention":
-            y, column, rest = self.attention.split()
+            y, column, remaining = self.attention.split()
             m = self.s.shape[1]
             new = {"WQ": self.s @ column[:m], "WK": self.s @ column[m:]}
             small = {**old, **{name: np.column_stack([old[name], part]) for name, part in new.items()}}
-            return replace(self, small=small, u=np.vstack([self.u, y]), attention=rest)
-        x, column, rest = self.embedding.split()
+            return replace(self, small=small, u=np.vstack([self.u, y]), attention=remaining)
+        x, column, remaining = self.embedding.split()
         d, keys = len(old["W0"]), self.u.shape[1]
         w0, w1, wq, wk = np.split(column, [d, 2 * d, 2 * d + keys])
         new = {"W1": w1, "WQ": self.u @ wq, "WK": self.u @ wk}
         small = {"W0": np.column_stack([old["W0"], w0]), **{name: np.vstack([old[name], row]) for name, row in new.items()}}
-        return replace(self, small=small, s=np.vstack([self.s, x]), embedding=rest)
+        return replace(self, small=small, s=np.vstack([self.s, x]), embedding=remaining)
 
 
 # The walk along a saddle path: the small model's flow until something outside it has grown to eta, then the next one.
@@ -145,15 +145,15 @@ class Ending:
 
 def enough(seen: float) -> Ending:
     """The end of a path of which no more is asked."""
-    why = f"beside a run the path is followed to the first event well after t={plain_time(seen)}"
-    return Ending(f"{why}; `stagescope predict` follows it to its end")
+    reason = f"beside a run the path is followed to the first event well after t={plain_time(seen)}"
+    return Ending(f"{reason}; `stagescope predict` follows it to its end")
 
 
 @dataclass(frozen=True)
 class Walked:
     """One leg: the small model's points at the solver's own times, and how it ended.
 
-    `opened` is the block that reached eta at the end; None where the path ends here, and `ending` says why. `tops` are the
+    `block` is the one that reached eta at the end; None where the path ends here, and `ending` says why. `tops` are the
     logarithms of the largest pattern of both stacks at those times, `rates` the largest rates there.
     """
 
@@ -165,7 +165,7 @@ class Walked:
     rates: np.ndarray
     losses: np.ndarray
     speeds: np.ndarray
-    opened: str | None
+    block: str | None
     ending: Ending | None = None
 
 
@@ -173,8 +173,8 @@ def walk(loss: TokenLoss, start: Params, eta: float, until: float, seen: float =
     """The legs from a start near the origin; the last one ends at the first event clearly after the time `seen`."""
     leg = _origin(loss, State.at(start), np.log(eta), until)
     yield leg
-    while leg.opened is not None:
-        leg = _leg(loss, leg.state.opened(leg.opened), float(leg.time[-1]), np.log(eta), until, seen)
+    while leg.block is not None:
+        leg = _leg(loss, leg.state.opened(leg.block), float(leg.time[-1]), np.log(eta), until, seen)
         yield leg
 
 
@@ -182,9 +182,9 @@ def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
     """At the origin nothing of the small model moves: the whole stay is one linear law."""
     b = state.laws(loss, state.small)[0]
     rate, top = float(np.linalg.norm(b, 2)), state.embedding.top
-    (after,), used, opened = _grown([state.embedding], [b], until, [eta])
+    (after,), used, block = _grown([state.embedding], [b], until, [eta])
     value = float(loss.value({name: np.zeros(shape) for name, shape in loss.model.shapes.items()}))
-    ending = None if opened else Ending(f"at the origin nothing grows faster than {rate:.2g}", final=True)
+    ending = None if block else Ending(f"at the origin nothing grows faster than {rate:.2g}", final=True)
     return Walked(
         state=replace(state, embedding=after),
         model=None,
@@ -194,7 +194,7 @@ def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
         rates=np.array([[rate, 0.0]] * 2),
         losses=np.full(2, value),
         speeds=np.zeros(2),
-        opened=opened,
+        block=block,
         ending=ending,
     )
 
@@ -209,17 +209,17 @@ def _grown(
     used, rates = 0.0, [math.sqrt(np.vdot(law, law)) for law in laws]
     while True:
         gaps = [limit - stack.top for limit, stack in zip(limits, stacks, strict=True)]
-        opened = _reached(gaps)
+        block = _reached(gaps)
         step = min([h - used, *(gap / rate for gap, rate in zip(gaps, rates, strict=True) if rate > 0 and np.isfinite(gap))])
-        if opened or used + step <= used:
-            return stacks, used, opened
+        if block or used + step <= used:
+            return stacks, used, block
         stacks = [stack.grown(law, step, rate) for stack, law, rate in zip(stacks, laws, rates, strict=True)]
         used = h if step == h - used else used + step
 
 
 def _reached(gaps: Iterable[float]) -> str | None:
     """The first stack whose largest pattern has reached its limit."""
-    return next((name for name, gap in zip(STACKS, gaps, strict=False) if gap <= LIMITS.reached), None)
+    return next((name for name, gap in zip(STACKS, gaps, strict=False) if gap <= LIMITS.arrival), None)
 
 
 def _rates(laws: np.ndarray) -> np.ndarray:
@@ -271,16 +271,16 @@ class _Leg:
         ends, velocities = (self.point, point), (self.velocity, velocity)
         middle, last = self._laws(between(0.5, h, ends, velocities)), self._laws(point)
         mean = [(a + 4 * b + c) / 6 for a, b, c in zip(self.laws, middle, last, strict=True)]
-        (embedding, attention), used, opened = _grown(self.state.stacks, mean, h, self.limits())
+        (embedding, attention), used, block = _grown(self.state.stacks, mean, h, self.limits())
         self.state = replace(self.state, embedding=embedding, attention=attention)
-        if opened and used < h:
+        if block and used < h:
             self.point = between(used / h, h, ends, velocities)
             self.velocity, self.loss = self.model.velocity(self.point)
             self.t, self.laws = self.t + used, self._laws(self.point)
         else:
             self.t, self.point, self.velocity, self.laws, self.loss = t, point, velocity, last, value
         self._keep()
-        return opened
+        return block
 
     def shows_event(self) -> bool:
         """Whether an event has come since the point before that of the first call."""
@@ -315,9 +315,9 @@ class _Leg:
         From t to `until` a pattern then grows by rate t ln(until / t) e-folds at most. Where something grows inside the small
         model, the leg will move on and its rates with it.
         """
-        taken = len(self.record)
-        if taken >= 2 * LIMITS.steps * (1 if self.t > 2 * begun else LIMITS.patience):
-            return Ending(f"the flow of the last leg was given up after {taken} steps of the solver, at t={plain_time(self.t)}")
+        steps = len(self.record)
+        if steps >= 2 * LIMITS.steps * (1 if self.t > 2 * begun else LIMITS.patience):
+            return Ending(f"the flow of the last leg was given up after {steps} steps of the solver, at t={plain_time(self.t)}")
         if self.t < LIMITS.patience * max(begun, 1.0):
             return None
         gaps, rates = self.gaps(), self.rates()
@@ -340,29 +340,29 @@ class _Leg:
         along = np.linalg.norm(directions[:, rates > LIMITS.flow_noise].T @ self.velocity[:size])
         return float(rates[-1]), float(along / max(rates[-1], LIMITS.flow_noise))
 
-    def ended(self, opened: str | None, ending: Ending | None = None) -> Walked:
+    def ended(self, block: str | None, ending: Ending | None = None) -> Walked:
         state = replace(self.state, small=self.model.unpacked(self.point))
         time, points, tops, laws, losses, speeds = zip(*self.record, strict=True)
         rates = np.stack([_rates(np.stack(block)) for block in zip(*laws, strict=True)], axis=1)
         arrays = {"time": time, "points": points, "tops": tops, "rates": rates, "losses": losses, "speeds": speeds}
-        kept = {name: np.array(values) for name, values in arrays.items()}
-        return Walked(state, self.model, opened=opened, ending=ending, **kept)
+        columns = {name: np.array(values) for name, values in arrays.items()}
+        return Walked(state, self.model, block=block, ending=ending, **columns)
 
 
 def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float, seen: float) -> Walked:
     leg = _Leg(loss, state, t, eta)
-    if opened := _reached(leg.gaps()):
-        return leg.ended(opened)
+    if block := _reached(leg.gaps()):
+        return leg.ended(block)
     try:
         for now, point in leg.model.steps(leg.point, t, until):
-            opened = leg.advance(now, point)
-            if opened:
-                return leg.ended(opened)
+            block = leg.advance(now, point)
+            if block:
+                return leg.ended(block)
             if leg.t > LIMITS.time_factor * seen and leg.shows_event():
                 return leg.ended(None, enough(seen))
-            why = leg.ending(until) if leg.speed < LIMITS.settled else leg.endless(t, until)
-            if why:
-                return leg.ended(None, why)
+            ending = leg.ending(until) if leg.speed < LIMITS.settled else leg.endless(t, until)
+            if ending:
+                return leg.ended(None, ending)
     except Stopped as error:
         return leg.ended(None, Ending(str(error)))
     return leg.ended(None, Ending(f"nothing has opened on the last leg by t={until:g}"))
@@ -404,8 +404,8 @@ class Path:
 
     def legs(self) -> list[Leg]:
         """The stays of the path, each with what opens at its end."""
-        found = stays(self.time, self.values["E"], self.values["Q"])
-        return [self._leg(stay, following) for stay, following in zip(found, [*found[1:], None], strict=True)]
+        path_stays = stays(self.time, self.values["E"], self.values["Q"])
+        return [self._leg(stay, following) for stay, following in zip(path_stays, [*path_stays[1:], None], strict=True)]
 
     def _leg(self, stay: Stay, following: Stay | None) -> Leg:
         end = float(self.time[-1]) if stay.stop is None else stay.stop
@@ -413,8 +413,8 @@ class Path:
         opens = local = None
         if following is not None and (following.r > stay.r or following.rq > stay.rq):
             opens = "embedding" if following.r > stay.r else "attention"
-            joined = [leg for leg in self.walked if leg.opened == opens and leg.time[-1] <= following.start]
-            local = float(joined[-1].rates[-1][STACKS.index(opens)]) if joined else None
+            legs = [leg for leg in self.walked if leg.block == opens and leg.time[-1] <= following.start]
+            local = float(legs[-1].rates[-1][STACKS.index(opens)]) if legs else None
         return Leg(
             label=stay.label,
             t_in=stay.start,
@@ -464,8 +464,8 @@ def _values(leg: Walked, letter: str, count: int) -> np.ndarray:
     if leg.model is not None:
         small = leg.model.unpacked(leg.points)
         matrices = small["W0"] if letter == "E" else leg.model.loss.model.scores(small)
-        most = min(count, leg.model.r if letter == "E" else leg.model.rq)
-        out[:, :most] = np.linalg.svd(matrices, compute_uv=False)[:, :most]
+        count_here = min(count, leg.model.r if letter == "E" else leg.model.rq)
+        out[:, :count_here] = np.linalg.svd(matrices, compute_uv=False)[:, :count_here]
     return out
 
 
@@ -518,7 +518,7 @@ def token_path(loss: TokenLoss, start: Params, until: float, seen: float = np.in
 def _both(loss: TokenLoss, start: Params, eta: float, until: float, seen: float) -> tuple[Path, Path]:
     """The paths with eta and with half of it, up to an event whose interval lies after `seen`; without one, to their ends."""
     coarse, fine = (Path(list(walk(loss, start, size, until, seen)), loss) for size in (eta, eta / 2))
-    lows = [of_two_sizes(coarse.events[name], when, "").low for name, when in fine.events.items()]
+    lows = [of_two_sizes(coarse.events[name], time, "").low for name, time in fine.events.items()]
     clear = any(low is not None and low > seen for low in lows)
     if clear or not any(path.walked[-1].ending == enough(seen) for path in (coarse, fine)):
         return coarse, fine
@@ -527,9 +527,9 @@ def _both(loss: TokenLoss, start: Params, eta: float, until: float, seen: float)
 
 def _times(coarse: Path, fine: Path, name: str, seen: float) -> tuple[float | None, float | None]:
     """When an event comes with both sizes; None for both where one of them is not followed so far, an event less."""
-    found = coarse.events[name], fine.events[name]
-    short = [path.walked[-1].ending for path, when in zip((coarse, fine), found, strict=True) if when is None]
-    return (None, None) if enough(seen) in short else found
+    times = coarse.events[name], fine.events[name]
+    short = [path.walked[-1].ending for path, time in zip((coarse, fine), times, strict=True) if time is None]
+    return (None, None) if enough(seen) in short else times
 
 
 def _top(start: Params) -> float:
@@ -546,9 +546,9 @@ def _check(loss: TokenLoss, start: Params) -> None:
         raise InputError(f"the start has rms {rms:.3g}, {much}: it is not near the origin; take a smaller init scale")
     if not (np.any(start["W0"]) or np.any(start["W1"])):
         raise InputError("W0 and W1 start at 0, so nothing ever moves; give one of them a start above 0")
-    most, top = LIMITS.linear / (2 * LIMITS.margin), _top(start)
-    if top > most:
-        small = f"{top / most:.3g} times the largest that is small beside what opens, {most:.3g}"
+    limit, top = LIMITS.linear / (2 * LIMITS.margin), _top(start)
+    if top > limit:
+        small = f"{top / limit:.3g} times the largest that is small beside what opens, {limit:.3g}"
         raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")
 
 

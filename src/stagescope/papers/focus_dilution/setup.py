@@ -48,8 +48,8 @@ def _number(cell: str, row: int, path: Path) -> float:
     try:
         return float(cell)
     except ValueError:
-        where = f"row {row} of the transition matrix in {path}"
-        raise InputError(f"{where} has {cell.strip()!r}, which is not a number; leave out names and headings") from None
+        place = f"row {row} of the transition matrix in {path}"
+        raise InputError(f"{place} has {cell.strip()!r}, which is not a number; leave out names and headings") from None
 
 
 LENGTHS = {"finite": 16, "sampled": 256}
@@ -59,10 +59,10 @@ def study_setup(options: FocusDilutionOptions, seed: int) -> Setup:
     check_use(options)
     chain, facts = _chain(options)
     model = TokenAttention(vocab=chain.vocab, width=options.width, key_width=options.key_width, scale=options.scale)
-    own = {name: getattr(options, f"init_scale_{name.lower()}") for name in model.shapes}
-    if None not in own.values():
+    block_scales = {name: getattr(options, f"init_scale_{name.lower()}") for name in model.shapes}
+    if None not in block_scales.values():
         refuse_unused(options, ("init_scale",), "every block has a scale of its own")
-    scales = {name: options.init_scale if scale is None else scale for name, scale in own.items()}
+    scales = {name: options.init_scale if scale is None else scale for name, scale in block_scales.items()}
     if not any(scales.values()):
         raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
     faster = {"lr": options.lr + options.lr_per_eps * options.eps} if options.lr_per_eps else {}
@@ -98,8 +98,8 @@ def _loss(options: FocusDilutionOptions, model: Any, chain: Chain, seed: int) ->
     if options.form == "finite":
         return TokenFinite(model=model, process=chain, length=length, start=options.start)
     batch = min(128, options.sequences) if options.optimizer == "sgd" and options.batch is None else options.batch
-    drawn = {"sequences": options.sequences, "seed": seed, "batch": batch, "start": options.start}
-    return TokenSampled(model=model, process=chain, length=length, **drawn)
+    sample = {"sequences": options.sequences, "seed": seed, "batch": batch, "start": options.start}
+    return TokenSampled(model=model, process=chain, length=length, **sample)
 
 
 # What the page that plays focus and dilution is given: random numbers of starts, and the level of an open direction.
@@ -107,8 +107,8 @@ def _loss(options: FocusDilutionOptions, model: Any, chain: Chain, seed: int) ->
 
 def play_draws(seed: int) -> dict[str, np.ndarray]:
     """Of the largest model that the sliders reach. A smaller one has the first numbers of each block."""
-    most = {slider.option: int(slider.high) for slider in PLAY.sliders}
-    model = TokenAttention(vocab=most["tokens"], width=most["width"], scale=1.0)
+    largest = {slider.option: int(slider.high) for slider in PLAY.sliders}
+    model = TokenAttention(vocab=largest["tokens"], width=largest["width"], scale=1.0)
     return {name: block.ravel() for name, block in model.init(seed, 1.0).items()}
 
 

@@ -118,22 +118,22 @@ def row_cycles(
             sign, lowest, up = _own_way(time, attention, base, up, least, noise)
         else:
             sign, lowest, up = curves.sign, least, up if curves.sign > 0 and since.size else None
-        moved = sign * (attention - base)
+        gains = sign * (attention - base)
         inside = since if window is None else since[time[since] <= window[1]]
         if window is None or noisy:
-            inside = inside[: _first_fall(moved, inside, np.maximum(lowest, noise))]
-        top = int(inside[np.argmax(moved[inside])]) if inside.size else 0
+            inside = inside[: _first_fall(gains, inside, np.maximum(lowest, noise))]
+        top = int(inside[np.argmax(gains[inside])]) if inside.size else 0
         if window is not None and inside.size and top == inside[-1]:  # the second direction opens while the row still rises
-            inside = since[: _first_fall(moved, since, np.maximum(lowest, noise))]
-            top = int(inside[np.argmax(moved[inside])])
-        gain = float(moved[top]) if inside.size else 0.0
+            inside = since[: _first_fall(gains, since, np.maximum(lowest, noise))]
+            top = int(inside[np.argmax(gains[inside])])
+        gain = float(gains[top]) if inside.size else 0.0
         turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > max(least, noise[top])
-        refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2]) if turned else None
+        refined = peak(time[top - 1 : top + 2], gains[top - 1 : top + 2]) if turned else None
         height = float(attention[inside].max()) if inside.size else base
         if refined is None:
             cycles.append(RowCycle(row, gain, None, None, None, up, sign, height))
             continue
-        half, back = (first_crossing(time, moved, level, rising=False, after=refined[0]) for level in (gain / 2, 0.0))
+        half, back = (first_crossing(time, gains, level, rising=False, after=refined[0]) for level in (gain / 2, 0.0))
         up = up if up is not None and up <= refined[0] else None
         cycles.append(RowCycle(row, gain, refined[0], half, back, up, sign, height))
     return cycles
@@ -150,17 +150,17 @@ def _own_way(
     away = first_crossing(time, attention, (1 - LIMITS.total) * base, rising=False)
     if up is not None and (away is None or up < away):
         return 1.0, LIMITS.total * (1 - base), up
-    moved = attention - base
-    clear = np.flatnonzero(np.abs(moved) > np.maximum(LIMITS.turn, noise))
-    at = int(clear[0]) if clear.size else int(np.argmax(np.abs(moved)))
-    sign = -1.0 if moved[at] < 0 else 1.0
+    shift = attention - base
+    clear = np.flatnonzero(np.abs(shift) > np.maximum(LIMITS.turn, noise))
+    record = int(clear[0]) if clear.size else int(np.argmax(np.abs(shift)))
+    sign = -1.0 if shift[record] < 0 else 1.0
     return sign, LIMITS.total * base if sign < 0 and away is not None else least, None
 
 
 def _first_fall(moved: np.ndarray, inside: np.ndarray, floor: np.ndarray) -> int:
     """How many of the records lie before a gain above the floor is first lost by half: it may later be exceeded again."""
-    most = np.maximum.accumulate(np.where(moved[inside] > floor[inside], moved[inside], 0.0))
-    fallen = np.flatnonzero((most > 0) & (moved[inside] < most / 2))
+    highest = np.maximum.accumulate(np.where(moved[inside] > floor[inside], moved[inside], 0.0))
+    fallen = np.flatnonzero((highest > 0) & (moved[inside] < highest / 2))
     return int(fallen[0]) if fallen.size else len(inside)
 
 
@@ -174,29 +174,29 @@ def token_cycles(curves: TokenCurves) -> list[TokenCycle]:
 
     With more tokens than are kept in matrices, of the most frequent token alone.
     """
-    found = []
+    cycles = []
     for token, base in enumerate(curves.pi.tolist()):
         attention = curves.on_token(token)
         rows = () if attention is None else range(attention.shape[1])
         for row in rows:
             if attention is not None and row != token:
-                found += _cycles_on(curves.time, attention[:, row], base, row, token)
-    return sorted(found, key=lambda cycle: cycle.up)
+                cycles += _cycles_on(curves.time, attention[:, row], base, row, token)
+    return sorted(cycles, key=lambda cycle: cycle.up)
 
 
 def _cycles_on(time: np.ndarray, curve: np.ndarray, base: float, row: int, token: int) -> Iterator[TokenCycle]:
     """The total focuses of one row on one token, each after a return to the frequency of the token."""
     since, turn = float(time[0]), 1
     while since is not None and (up := first_crossing(time, curve, total_level(base), rising=True, after=since)) is not None:
-        gain = curve[(here := np.flatnonzero(time >= up))] - base
+        gain = curve[(records := np.flatnonzero(time >= up))] - base
         fallen = np.flatnonzero(gain < np.maximum.accumulate(gain) / 2)
-        top = int(here[np.argmax(gain[: fallen[0] if fallen.size else len(gain)])])
+        top = int(records[np.argmax(gain[: fallen[0] if fallen.size else len(gain)])])
         near = slice(max(top - 1, 0), top + 2)
-        when, height = peak(time[near], curve[near]) or (None, float(curve[top]))
-        after = up if when is None else when
+        peak_time, height = peak(time[near], curve[near]) or (None, float(curve[top]))
+        after = up if peak_time is None else peak_time
         levels = base + (height - base) / 2, LIMITS.total, base
         down, half, back = (first_crossing(time, curve, level, rising=False, after=after) for level in levels)
-        yield TokenCycle(row, token, turn, up, when, height, down, half, back)
+        yield TokenCycle(row, token, turn, up, peak_time, height, down, half, back)
         since, turn = back, turn + 1
 
 
@@ -219,28 +219,28 @@ def row_turns(
     if first is None or second is None:
         return
     time = curves.time
-    since, opened = max(0, int(np.searchsorted(time, first)) - 1), second
-    late = {cycle.row: cycle for cycle in rows if cycle.focus is not None and cycle.focus > opened}
+    since, second_time = max(0, int(np.searchsorted(time, first)) - 1), second
+    late = {cycle.row: cycle for cycle in rows if cycle.focus is not None and cycle.focus > second_time}
     signs = {cycle.row: cycle.sign for cycle in rows}
     for row in range(attention.shape[1]):
-        second = opened
+        second = second_time
         if row in late:
             if (returned := late[row].complete) is None:
                 continue
             second = returned
         curve, error = averaged(time, attention[:, row]) if noisy else (attention[:, row], None)
-        kept = np.arange(len(time)) >= since if error is None else time >= max(time[since], second)
-        if not kept.any():
+        inside = np.arange(len(time)) >= since if error is None else time >= max(time[since], second)
+        if not inside.any():
             continue
-        seen = None if error is None else error[kept]
-        for turn in turns(time[kept], curve[kept], LIMITS.turn, LIMITS.gain, seen):
+        inside_error = None if error is None else error[inside]
+        for turn in turns(time[inside], curve[inside], LIMITS.turn, LIMITS.gain, inside_error):
             begun = turn.start < second
             if (turn.stop is not None and turn.stop <= second) or (
                 begun and row != curves.frequent and turn.rising == (signs.get(row, sign) < 0)
             ):
                 continue
-            at = float(np.interp(second, time, curve))
-            later = replace(turn, start=second, before=at) if begun else turn
+            level = float(np.interp(second, time, curve))
+            later = replace(turn, start=second, before=level) if begun else turn
             if abs(later.after - later.before) > LIMITS.turn:
                 yield row, later
 
@@ -263,13 +263,13 @@ class Draws:
 
     Args:
         batches: each step sees a batch, so the curves themselves are noisy.
-        apart: records nearer than this in time see steps that remember each other.
+        memory: records nearer than this in time see steps that remember each other.
         sample: 95 % half-widths by event, from runs on other samples of the same size; empty where nothing is drawn.
         companions: what these runs are, in words.
     """
 
     batches: bool = False
-    apart: float = 0.0
+    memory: float = 0.0
     sample: Mapping[str, float] = field(default_factory=dict)
     companions: str = ""
 
@@ -292,30 +292,30 @@ def _estimates(
     Errors from batches and from the sample are the event's own, or those of the last opening before it.
     """
     chain: dict[str, float] = {}
-    own: dict[str, float] = {}
+    errors: dict[str, float] = {}
     if draws.batches:
         # 95 % half-widths of the openings from the noise of batches, added along the openings.
         since, total = 0.0, 0.0
-        for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
-            late = delay(curves.time, _logs(curves, name), math.log(curves.levels[name]), when, since=since, apart=draws.apart)
+        for time, name in sorted((time, name) for name, time in times.items() if time is not None and _opening(name)):
+            late = delay(curves.time, _logs(curves, name), math.log(curves.levels[name]), time, since=since, apart=draws.memory)
             total = math.hypot(total, late)
-            chain[name], since = total, when
-        own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws), **_passing_errors(curves, times)}
-    found = {}
-    for name, when in times.items():
+            chain[name], since = total, time
+        errors = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws), **_passing_errors(curves, times)}
+    estimates = {}
+    for name, time in times.items():
         if name in begun:
-            found[name] = Event.missing("at the start", _at_start(name, curves))
-        elif when is None:
-            found[name] = Event.missing(how=draws.how)
+            estimates[name] = Event.missing("at the start", _at_start(name, curves))
+        elif time is None:
+            estimates[name] = Event.missing(how=draws.how)
         else:
-            last = name if _opening(name) else _last_opening(times, when)[1]
+            last = name if _opening(name) else _last_opening(times, time)[1]
             sample = draws.sample.get(name, draws.sample.get(last, 0.0))
             if name.startswith(FIRST_CYCLE):
-                last = _last_opening(times, when, but="Q1")[1]
-            half = math.hypot(chain.get(last, 0.0), own.get(name, 0.0), sample)
-            low, high = around(curves.time, when)
-            found[name] = Event(when, max(0.0, min(low, when - half)), max(high, when + half), how=draws.how)
-    return found
+                last = _last_opening(times, time, but="Q1")[1]
+            half = math.hypot(chain.get(last, 0.0), errors.get(name, 0.0), sample)
+            low, high = around(curves.time, time)
+            estimates[name] = Event(time, max(0.0, min(low, time - half)), max(high, time + half), how=draws.how)
+    return estimates
 
 
 def _at_start(name: str, curves: TokenCurves) -> str:
@@ -335,20 +335,22 @@ def _logs(curves: TokenCurves, name: str) -> np.ndarray:
 def _hovering(curves: TokenCurves, times: Times) -> dict[str, float]:
     """95 % half-widths of openings from noise that comes back: when the value could first have been at the level, and when
     its noise leaves it above."""
-    found = {}
-    for name, when in times.items():
-        if when is None or not _opening(name):
+    widths = {}
+    for name, time in times.items():
+        if time is None or not _opening(name):
             continue
         logs = _logs(curves, name)
         noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(curves.levels[name])
         early, late = (first_crossing(curves.time, logs + sign * noise, level, rising=True) for sign in (1, -1))
-        found[name] = max(when - (when if early is None else early), (when if late is None else late) - when)
-    return found
+        widths[name] = max(time - (time if early is None else early), (time if late is None else late) - time)
+    return widths
 
 
 def _last_opening(times: Times, when: float, but: str = "") -> tuple[float, str]:
     """The last opening until then, with its time; the beginning of the run where there is none."""
-    earlier = [(at, each) for each, at in times.items() if at is not None and _opening(each) and at <= when and each != but]
+    earlier = [
+        (time, name) for name, time in times.items() if time is not None and _opening(name) and time <= when and name != but
+    ]
     return max(earlier, default=(0.0, ""))
 
 
@@ -358,11 +360,11 @@ def _own_errors(curves: TokenCurves, times: Times, rows: Sequence[RowCycle], nam
     Near a top of height g that falls to half within h, noise s moves the top by h (2 s/g)^(1/2) and the half by 2 h s/g. The
     walk of the first score up to there moves both.
     """
-    found = {name: max((turn.stop or 0.0) - turn.low, turn.high - (turn.stop or 0.0)) for name, (_, turn) in named.items()}
+    widths = {name: max((turn.stop or 0.0) - turn.low, turn.high - (turn.stop or 0.0)) for name, (_, turn) in named.items()}
     if (onset := times["onset"]) is not None:
         keys = np.log(np.maximum(curves.key_values[:, 0], 1e-300))
         since = _last_opening(times, onset)[0]
-        found["onset"] = _walk(curves.time, keys, onset, since, draws.apart)
+        widths["onset"] = _walk(curves.time, keys, onset, since, draws.memory)
     for cycle in rows:
         if cycle.focus is None:
             continue
@@ -370,26 +372,26 @@ def _own_errors(curves: TokenCurves, times: Times, rows: Sequence[RowCycle], nam
         noise = TWO_SIDED * float(np.interp(cycle.focus, curves.time, flutter(curves.time, row))) / cycle.gain
         fall = (float(curves.time[-1]) if cycle.half is None else cycle.half) - cycle.focus
         near = {"focus": (cycle.focus, fall * min(1.0, 2 * noise) ** 0.5), "dilution": (cycle.half, fall * 2 * noise)}
-        for kind, (at, error) in near.items():
-            if at is not None:
-                walk = _walk(curves.time, _logs(curves, "Q1"), at, _last_opening(times, at, but="Q1")[0], draws.apart)
-                found[f"{kind}{cycle.row}"] = math.hypot(error, walk)
-    return found
+        for kind, (time, error) in near.items():
+            if time is not None:
+                walk = _walk(curves.time, _logs(curves, "Q1"), time, _last_opening(times, time, but="Q1")[0], draws.memory)
+                widths[f"{kind}{cycle.row}"] = math.hypot(error, walk)
+    return widths
 
 
 def _passing_errors(curves: TokenCurves, times: Times) -> dict[str, float]:
     """95 % half-widths of the times at which a row of attention passes a level or turns, from noise between records."""
-    found = {}
-    for name, when in times.items():
+    widths = {}
+    for name, time in times.items():
         kind, row, token = _row_event(name, curves.frequent)
         values = curves.on_self if kind == "self" else curves.on_token(token) if kind else None
-        if when is None or values is None or (kind in ("focus", "dilution") and token == curves.frequent):
+        if time is None or values is None or (kind in ("focus", "dilution") and token == curves.frequent):
             continue
         curve = values[:, row]
-        slope = abs(float(np.interp(when, curves.time, np.gradient(curve, curves.time))))
-        noise = TWO_SIDED * float(np.interp(when, curves.time, flutter(curves.time, curve)))
-        found[name] = min(noise / max(slope, np.finfo(float).tiny), float(curves.time[-1])) if noise else 0.0
-    return found
+        slope = abs(float(np.interp(time, curves.time, np.gradient(curve, curves.time))))
+        noise = TWO_SIDED * float(np.interp(time, curves.time, flutter(curves.time, curve)))
+        widths[name] = min(noise / max(slope, np.finfo(float).tiny), float(curves.time[-1])) if noise else 0.0
+    return widths
 
 
 def _row_event(name: str, frequent: int) -> tuple[str, int, int]:
@@ -424,21 +426,21 @@ def _missing_notes(
         notes[name] = f"its singular value reached {values.max():.2e} {by}, below {curves.levels[name]:.3g}"
     total = total_level(float(curves.pi[curves.frequent]))
     for cycle in rows:
-        name, most = str(cycle.row), float(curves.on_frequent[:, cycle.row].max())
+        name, largest = str(cycle.row), float(curves.on_frequent[:, cycle.row].max())
         no_focus = f"no focus: the gain {cycle.gain:.2e} of row {name} is not above {least:g} and the noise"
         if cycle.gain > least:
             no_focus = f"row {name} was still moving {by}"
         lasting = f"row {name} kept more than half of its gain {cycle.gain:.3f} {by}"
         notes |= {f"focus{name}": no_focus, f"dilution{name}": no_focus if cycle.focus is None else lasting}
         notes[f"return{name}"] = no_focus if cycle.focus is None else f"row {name} is not back at its base {by}"
-        notes[f"up{name}"] = f"no total focus: row {name} reached {most:.3f} {by}, not {total:.3f} in its first cycle"
-    for row, most in enumerate(curves.on_self.max(axis=0).tolist()):
-        notes[f"self{row}"] = f"token {row} gave itself {most:.3f} at most {by}"
+        notes[f"up{name}"] = f"no total focus: row {name} reached {largest:.3f} {by}, not {total:.3f} in its first cycle"
+    for row, largest in enumerate(curves.on_self.max(axis=0).tolist()):
+        notes[f"self{row}"] = f"token {row} gave itself {largest:.3f} at most {by}"
     for name, cycle in cycles.items():
         notes[name] = f"row {cycle.row} gave token {cycle.token} {cycle.height:.3f} and has not come to this {by}"
     no_turn = f"no such turn by more than {LIMITS.turn} after E2 {by}"
-    why = "no second embedding direction opened" if second is None else no_turn
-    notes |= {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
+    reason = "no second embedding direction opened" if second is None else no_turn
+    notes |= {f"{kind}{row}": reason for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
     for name, (_, turn) in named.items():
         notes[name] = f"in progress: the row moved from {turn.before:.3f} to {turn.after:.3f} {by} and has not turned"
     return notes
@@ -459,21 +461,21 @@ def stages_of(
 
     The stages of the run come first, then total focuses, with the token as their track, then those of rows, with the row.
     """
-    opened = events["Q1"] if events["Q1"] is not None else events["onset"]
-    found = [_condensation(curves, events["E1"], opened)]
-    if opened is None:
-        return tuple(found)
-    found += _first_cycle(curves, events, rows, opened)
+    attention_time = events["Q1"] if events["Q1"] is not None else events["onset"]
+    stages = [_condensation(curves, events["E1"], attention_time)]
+    if attention_time is None:
+        return tuple(stages)
+    stages += _first_cycle(curves, events, rows, attention_time)
     after = [*_openings(events, ladder), *_total_focuses(cycles), *(_turned(row, turn) for row, turn in later)]
     after.sort(key=lambda stage: stage.start)
-    lasting = [stage for stage in found + after if stage.stop is None or stage.stop > stage.start]
+    lasting = [stage for stage in stages + after if stage.stop is None or stage.stop > stage.start]
     return tuple(sorted(lasting, key=lambda stage: (stage.track.startswith("row"), stage.track)))
 
 
-def _condensation(curves: TokenCurves, first: float | None, opened: float | None) -> Stage:
+def _condensation(curves: TokenCurves, first: float | None, attention_time: float | None) -> Stage:
     """Facts: at E1 sv_2/sv_1 of W0 and the growth of sv_1(WQ WK^T); the stable rank of W0 midway on the plateau."""
     if first is None:
-        return Stage("condensation", 0.0, opened, "E1 not reached: no embedding direction has opened", facts={"E1": None})
+        return Stage("condensation", 0.0, attention_time, "E1 not reached: no embedding direction has opened", facts={"E1": None})
     time, values, keys = curves.time, curves.embedding_values, curves.key_values[:, 0]
     facts: dict[str, Any] = {"E1": first}
     parts = []
@@ -484,35 +486,37 @@ def _condensation(curves: TokenCurves, first: float | None, opened: float | None
     if keys[0] > 0:
         facts["attention_growth"] = float(np.interp(first, time, keys) / keys[0])
         parts.append(f"sv_1(WQ WK^T) {facts['attention_growth']:.3f} of its start")
-    facts["stable_rank"] = float(np.interp(_midway(curves, first, opened), time, curves.stable_rank))
+    facts["stable_rank"] = float(np.interp(_midway(curves, first, attention_time), time, curves.stable_rank))
     parts.append(f"stable rank {facts['stable_rank']:.3f} midway")
-    return Stage("condensation", 0.0, opened, f"E1 at {first:.4g}: {', '.join(parts)}", facts=facts)
+    return Stage("condensation", 0.0, attention_time, f"E1 at {first:.4g}: {', '.join(parts)}", facts=facts)
 
 
-def _midway(curves: TokenCurves, first: float, opened: float | None) -> float:
+def _midway(curves: TokenCurves, first: float, attention_time: float | None) -> float:
     """The middle between E1 and the opening of attention, on the plateau of stage I."""
-    end = float(curves.time[-1]) if opened is None else opened
+    end = float(curves.time[-1]) if attention_time is None else attention_time
     return (first + max(first, end)) / 2
 
 
-def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], opened: float) -> list[Stage]:
+def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], attention_time: float) -> list[Stage]:
     """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
     focused = [cycle for cycle in rows if cycle.focus is not None]
     ways = sorted({cycle.sign for cycle in focused or rows})
     name = _way(ways[-1]) if ways else "focus"
     gains = {str(cycle.row): cycle.sign * cycle.gain for cycle in focused}
-    others = [cycle.row for cycle in rows if cycle.focus is None]
-    facts = {"gains": gains, "rows_without": others}
+    unfocused = [cycle.row for cycle in rows if cycle.focus is None]
+    facts = {"gains": gains, "rows_without": unfocused}
     if not focused:
-        return [Stage(name, opened, events.get("E2"), f"no row has a {name}", facts=facts)]
+        return [Stage(name, attention_time, events.get("E2"), f"no row has a {name}", facts=facts)]
     peaks = [cycle.focus for cycle in focused if cycle.focus is not None]
     listed = _listed([f"row {row} {gain:+.3f}" for row, gain in gains.items()])
-    without = f"; no {name} in row{'s' if len(others) > 1 else ''} {_listed([str(row) for row in others])}" if others else ""
-    moved = f"gain of attention on the frequent token: {listed}{without}"
-    own = [stage for cycle in focused for stage in _row_stages(cycle, opened)]
+    without = (
+        f"; no {name} in row{'s' if len(unfocused) > 1 else ''} {_listed([str(row) for row in unfocused])}" if unfocused else ""
+    )
+    gained = f"gain of attention on the frequent token: {listed}{without}"
+    row_stages = [stage for cycle in focused for stage in _row_stages(cycle, attention_time)]
     halves = [cycle.half for cycle in focused]
-    whole = None if None in halves else max(half or 0.0 for half in halves)
-    sentence, diluted = _diluted(curves, events, focused, opened)
+    end = None if None in halves else max(half or 0.0 for half in halves)
+    sentence, diluted = _diluted(curves, events, focused, attention_time)
     begun = min((half for half in halves if half is not None), default=np.inf)
     orders = []
     if len(ways) > 1:
@@ -524,12 +528,12 @@ def _first_cycle(curves: TokenCurves, events: Times, rows: Sequence[RowCycle], o
         ends = f"before row {last.row} has its {_way(last.sign)} at {max(peaks):.4g}"
         orders.append(f"row {soonest.row} is diluted at {begun:.4g}, {ends}")
     if orders:
-        words = f"rows differ: {'; '.join([*orders, moved, sentence])}"
-        return [Stage("rows differ", min(opened, *peaks), whole, words, facts={**facts, **diluted}), *own]
+        words = f"rows differ: {'; '.join([*orders, gained, sentence])}"
+        return [Stage("rows differ", min(attention_time, *peaks), end, words, facts={**facts, **diluted}), *row_stages]
     return [
-        Stage(name, min(opened, *peaks), max(peaks), moved, facts=facts),
-        Stage("dilution", max(peaks), whole, sentence, facts=diluted),
-        *own,
+        Stage(name, min(attention_time, *peaks), max(peaks), gained, facts=facts),
+        Stage("dilution", max(peaks), end, sentence, facts=diluted),
+        *row_stages,
     ]
 
 
@@ -537,19 +541,21 @@ def _way(sign: float) -> str:
     return "focus" if sign > 0 else "defocus"
 
 
-def _row_stages(cycle: RowCycle, opened: float) -> list[Stage]:
+def _row_stages(cycle: RowCycle, attention_time: float) -> list[Stage]:
     """Focus and dilution of one row, until it has lost half of its gain."""
     assert cycle.focus is not None
     name, gain, track = _way(cycle.sign), cycle.sign * cycle.gain, f"row {cycle.row}"
     facts = {"row": cycle.row, "gain": gain}
     back = "keeps more than half of its gain" if cycle.half is None else "loses half of its gain"
     return [
-        Stage(name, min(opened, cycle.focus), cycle.focus, f"row {cycle.row} gains {gain:+.3f}", track, facts),
+        Stage(name, min(attention_time, cycle.focus), cycle.focus, f"row {cycle.row} gains {gain:+.3f}", track, facts),
         Stage("dilution", cycle.focus, cycle.half, f"row {cycle.row} {back}", track, {**facts, "back_at_base": cycle.complete}),
     ]
 
 
-def _diluted(curves: TokenCurves, events: Times, focused: Sequence[RowCycle], opened: float) -> tuple[str, dict[str, Any]]:
+def _diluted(
+    curves: TokenCurves, events: Times, focused: Sequence[RowCycle], attention_time: float
+) -> tuple[str, dict[str, Any]]:
     """Rows that lost half of their gain; smallest norms of their embeddings and largest entropies of their scores before E2."""
     lost = [cycle for cycle in focused if cycle.half is not None]
     facts: dict[str, Any] = {"rows_diluted": len(lost), "rows_focused": len(focused)}
@@ -559,7 +565,7 @@ def _diluted(curves: TokenCurves, events: Times, focused: Sequence[RowCycle], op
         return sentence, facts
     time = curves.time
     until = float(time[-1]) if second is None else max(second, *(cycle.half or 0.0 for cycle in lost))
-    midway = int(np.searchsorted(time, _midway(curves, first, opened)))
+    midway = int(np.searchsorted(time, _midway(curves, first, attention_time)))
     inside = np.flatnonzero((time >= min(cycle.focus or 0.0 for cycle in lost)) & (time <= until))
     rows = [cycle.row for cycle in lost]
     if len(inside) < 2:
@@ -568,7 +574,7 @@ def _diluted(curves: TokenCurves, events: Times, focused: Sequence[RowCycle], op
     norms = [(curves.norms[midway, c.row], np.interp(c.focus or 0.0, time, curves.norms[:, c.row])) for c in lost]
     lengths, before = (
         [float(max(pair)) for pair in norms],
-        "stage I" if all(one >= other for one, other in norms) else "their focus",
+        "stage I" if all(one >= at_focus for one, at_focus in norms) else "their focus",
     )
     dips = [_nearest(curves.params["W0"][inside, c.row]) / max(n, 1e-300) for c, n in zip(lost, lengths, strict=True)]
     flat = (curves.probe_entropy[inside][:, rows].max(axis=0) / np.log(len(curves.pi))).tolist()
@@ -589,18 +595,18 @@ def _nearest(path: np.ndarray) -> float:
 def _openings(events: Times, ladder: Sequence[Stay]) -> list[Stage]:
     """Lifting at E2 and a cycle at every later E_k, each until the next. Facts: k, and the labels (r,rq) before and after."""
     number = {f"E{k}": k for k in range(2, 1 + sum(name[0] == "E" for name in events))}
-    reached = sorted((when, k) for name, k in number.items() if (when := events[name]) is not None)
-    found = []
-    for place, (when, k) in enumerate(reached):
-        stop = reached[place + 1][0] if place + 1 < len(reached) else None
+    openings = sorted((time, k) for name, k in number.items() if (time := events[name]) is not None)
+    stages = []
+    for place, (time, k) in enumerate(openings):
+        stop = openings[place + 1][0] if place + 1 < len(openings) else None
         after = next((i for i, stay in enumerate(ladder) if stay.r >= k), None)
         facts: dict[str, Any] = {"direction": k}
         sentence = f"embedding direction {k} opens"
         if after:
             facts |= {"label_before": ladder[after - 1].label, "label_after": ladder[after].label}
             sentence += f": (r,rq) goes from {facts['label_before']} to {facts['label_after']}"
-        found.append(Stage("lifting" if k == 2 else f"cycle {k}", when, stop, sentence, facts=facts))
-    return found
+        stages.append(Stage("lifting" if k == 2 else f"cycle {k}", time, stop, sentence, facts=facts))
+    return stages
 
 
 def _total_focuses(cycles: Sequence[TokenCycle]) -> Iterator[Stage]:
@@ -612,7 +618,7 @@ def _total_focuses(cycles: Sequence[TokenCycle]) -> Iterator[Stage]:
     for cycle in cycles:
         of_token = (group for group in reversed(groups) if group[0].token == cycle.token)
         latest = next(of_token, None)
-        if latest is None or all(other.end is not None and other.end < cycle.up for other in latest):
+        if latest is None or all(focus.end is not None and focus.end < cycle.up for focus in latest):
             groups.append([cycle])
         else:
             latest.append(cycle)
@@ -624,8 +630,8 @@ def _total_focuses(cycles: Sequence[TokenCycle]) -> Iterator[Stage]:
         facts |= {kind: dict(zip(names, (getattr(cycle, kind) for cycle in rows), strict=True)) for kind in kinds}
         tops = _listed([f"{cycle.height:.3f}" + ("" if cycle.peak is None else f" at {cycle.peak:.4g}") for cycle in rows])
         halves = _listed(["not yet" if cycle.half is None else f"{cycle.half:.4g}" for cycle in rows])
-        what = f"cycle on token {token}: row{'s' if len(rows) > 1 else ''} {_listed(names)}"
-        sentence = f"{what}; most attention {tops}; less than half of it from {halves}"
+        title = f"cycle on token {token}: row{'s' if len(rows) > 1 else ''} {_listed(names)}"
+        sentence = f"{title}; most attention {tops}; less than half of it from {halves}"
         stop = None if None in ends else max(end or 0.0 for end in ends)
         yield Stage("total focus", min(cycle.up for cycle in rows), stop, sentence, f"token {token}", facts)
 
@@ -638,8 +644,8 @@ def _turned(row: int, turn: Turn) -> Stage:
 
 def _listed(names: Sequence[str]) -> str:
     """The first six, and how many more there are."""
-    more = len(names) - 6
-    return ", ".join(names[:6]) + (f" and {more} more" if more > 0 else "")
+    remaining = len(names) - 6
+    return ", ".join(names[:6]) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 def passes(time: np.ndarray, values: np.ndarray, level: float = LIMITS.level) -> list[float | None]:
@@ -681,12 +687,12 @@ def stays(
     changes = sorted(change for name, height in heights.items() for change in _changes(time, height, _COUNTS[name[0]]))
     count = {kind: sum(height[0] > 0 for name, height in heights.items() if _COUNTS[name[0]] == kind) for kind in ("r", "rq")}
     count = {kind: int(number) for kind, number in count.items()}
-    found, since = [], float(time[0])
-    for when, step, kind in changes:
-        found.append(Stay(**count, start=since, stop=when))
+    ladder, since = [], float(time[0])
+    for moment, step, kind in changes:
+        ladder.append(Stay(**count, start=since, stop=moment))
         count[kind] += step
-        since = when
-    return _joined([*found, Stay(**count, start=since, stop=None)])
+        since = moment
+    return _joined([*ladder, Stay(**count, start=since, stop=None)])
 
 
 _COUNTS = {"E": "r", "Q": "rq"}
@@ -696,20 +702,20 @@ def _changes(time: np.ndarray, height: np.ndarray, kind: str) -> list[tuple[floa
     """Every crossing of zero, upwards (+1) or downwards (-1)."""
     frames = np.flatnonzero((height[:-1] > 0) != (height[1:] > 0))
     before, after = height[frames], height[frames + 1]
-    when = time[frames] + before / (before - after) * (time[frames + 1] - time[frames])
-    return [(float(t), 1 if up else -1, kind) for t, up in zip(when, after > 0, strict=True)]
+    crossings = time[frames] + before / (before - after) * (time[frames + 1] - time[frames])
+    return [(float(t), 1 if up else -1, kind) for t, up in zip(crossings, after > 0, strict=True)]
 
 
-def _joined(found: list[Stay]) -> tuple[Stay, ...]:
+def _joined(ladder: list[Stay]) -> tuple[Stay, ...]:
     """Stays without flicker: the shortest is joined to its neighbours first. Two changes at one time have no stay between."""
-    found = [stay for stay in found if stay.stop != stay.start]
+    ladder = [stay for stay in ladder if stay.stop != stay.start]
     while True:
-        inner = range(1, len(found) - 1)
-        flicker = [i for i in inner if found[i].brief and found[i - 1].label == found[i + 1].label]
+        inner = range(1, len(ladder) - 1)
+        flicker = [i for i in inner if ladder[i].brief and ladder[i - 1].label == ladder[i + 1].label]
         if not flicker:
-            return tuple(found)
-        i = min(flicker, key=lambda i: (found[i].stop or 0.0) - found[i].start)
-        found[i - 1 : i + 2] = [replace(found[i - 1], stop=found[i + 1].stop)]
+            return tuple(ladder)
+        i = min(flicker, key=lambda i: (ladder[i].stop or 0.0) - ladder[i].start)
+        ladder[i - 1 : i + 2] = [replace(ladder[i - 1], stop=ladder[i + 1].stop)]
 
 
 def detect(
@@ -729,18 +735,18 @@ def detect(
     time, end = curves.time, float(curves.time[-1])
     times = openings_of(curves)
     first, second = times["E1"], times.get("E2")
-    begun = {name for name, when in times.items() if when == time[0]}
+    begun = {name for name, moment in times.items() if moment == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
     least = max(LIMITS.gain, LIMITS.solver_errors * tolerance)
     # From a large start attention may open before embeddings have grown threefold.
-    begins = min((at for at in (first, times["Q1"]) if at is not None), default=np.inf)
+    begins = min((moment for moment in (first, times["Q1"]) if moment is not None), default=np.inf)
     cycles_of_rows = row_cycles(curves, least, draws.batches, None if normalised else (begins, end if second is None else second))
     if normalised:  # a flow takes the frequent token's own row up with all others, too late for a cycle of its own
         times[f"up{curves.frequent}"] = cycles_of_rows[curves.frequent].up
     rows = [cycle for cycle in cycles_of_rows if cycle.row != curves.frequent]
     for cycle in rows:
-        own = zip(FIRST_CYCLE, (cycle.up, cycle.focus, cycle.half, cycle.complete), strict=True)
-        times |= {f"{kind}{cycle.row}": when for kind, when in own}
+        row_times = zip(FIRST_CYCLE, (cycle.up, cycle.focus, cycle.half, cycle.complete), strict=True)
+        times |= {f"{kind}{cycle.row}": moment for kind, moment in row_times}
     lifted = None if "E2" in begun else second  # a start with two open directions has no first cycle to repeat
     later, named = list(row_turns(curves, curves.on_frequent, first, lifted, curves.sign, draws.batches, rows)), {}
     for row, turn in later:  # a row may have more than one: refocusI, refocusI.2 and so on
@@ -751,23 +757,29 @@ def detect(
     times |= {name: turn.stop for name, (_, turn) in named.items()}
     times |= {f"self{row}": first_crossing(time, x, LIMITS.total, rising=True) for row, x in enumerate(curves.on_self.T)}
     cycles = token_cycles(curves)
-    on_others = {name: (cycle, when) for cycle in cycles if cycle.token != curves.frequent for name, when in _events_of(cycle)}
-    times |= {name: when for name, (_, when) in on_others.items()}
-    begun |= {name for name, when in times.items() if when == time[0]}
-    found = _estimates(curves, times, begun, rows, named, draws)
+    on_others = {
+        name: (cycle, moment) for cycle in cycles if cycle.token != curves.frequent for name, moment in _events_of(cycle)
+    }
+    times |= {name: moment for name, (_, moment) in on_others.items()}
+    begun |= {name for name, moment in times.items() if moment == time[0]}
+    estimates = _estimates(curves, times, begun, rows, named, draws)
     by_name = {name: cycle for name, (cycle, _) in on_others.items()}
     notes = _missing_notes(curves, cycles_of_rows, named, by_name, least, lifted, f"by {clock}={end:.4g}")
-    missing = {name: notes[name] if at.state == "not reached" else at.how for name, at in found.items() if at.time is None}
+    reasons = {
+        name: notes[name] if event.state == "not reached" else event.how
+        for name, event in estimates.items()
+        if event.time is None
+    }
     ladder = stays(time, curves.embedding_values, curves.score_values, curves.levels)
-    events = {name: at.time for name, at in found.items()}
-    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later, cycles), missing)
+    events = {name: event.time for name, event in estimates.items()}
+    return Stages.of(status, clock, estimates, stages_of(curves, events, ladder, rows, later, cycles), reasons)
 
 
 def _events_of(cycle: TokenCycle) -> Iterator[tuple[str, float | None]]:
     """The events of a cycle on a token that is not the most frequent one."""
     turn = "" if cycle.turn == 1 else f".{cycle.turn}"
-    for kind, when in {"up": cycle.up, "focus": cycle.peak, "dilution": cycle.down, "return": cycle.back}.items():
-        yield f"on{cycle.token}{kind}{cycle.row}{turn}", when
+    for kind, time in {"up": cycle.up, "focus": cycle.peak, "dilution": cycle.down, "return": cycle.back}.items():
+        yield f"on{cycle.token}{kind}{cycle.row}{turn}", time
 
 
 def first_move(curves: TokenCurves) -> float | None:
@@ -787,8 +799,8 @@ def first_move(curves: TokenCurves) -> float | None:
     if not inside.any():
         return None
     mean = curves.on_frequent @ curves.pi
-    moved = mean[inside] - np.interp(midway, time, mean)
-    return float(moved[np.argmax(np.abs(moved))])
+    change = mean[inside] - np.interp(midway, time, mean)
+    return float(change[np.argmax(np.abs(change))])
 
 
 def onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.claims.words import read_words
 from stagescope.errors import InputError
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import focus_dilution as parts
 from stagescope.papers import motion
-from stagescope.papers.focus_dilution.tags import REFERENCE, TAGS
 from stagescope.papers.focus_dilution.text import study as text_study
 from stagescope.papers.paper import Cost, Kind, Paper
 from stagescope.papers.playable import Playable, Slider
@@ -68,8 +68,8 @@ class FocusDilutionOptions(Options):
         listed = super().with_elements(name, elements)
         if name != "pi":
             return listed
-        given, others = sum(elements.values()), sum(value for place, value in enumerate(listed) if place not in elements)
-        share = (1 - given) / others if others > 0 else 1.0
+        changed, unchanged = sum(elements.values()), sum(value for place, value in enumerate(listed) if place not in elements)
+        share = (1 - changed) / unchanged if unchanged > 0 else 1.0
         return tuple(value if place in elements else value * share for place, value in enumerate(listed))
 
 
@@ -127,6 +127,7 @@ def check_use(options: FocusDilutionOptions) -> None:
 
 
 _HERE = "stagescope.papers.focus_dilution"
+WORDS = read_words(_HERE)
 FORMS = {
     "population": (f"{_HERE}.loss:TokenPopulation",),
     "finite": (f"{_HERE}.loss:TokenFinite",),
@@ -134,21 +135,21 @@ FORMS = {
 }
 _GIVEN, _FAMILY = {"pi0": False}, {"pi0": True}
 _SCALES = ("init_scale_w0", "init_scale_w1", "init_scale_wq", "init_scale_wk")
-_log, _whole = partial(Slider, step=200, log=True), partial(Slider, step=1, whole=True)
+_log, _integer = partial(Slider, step=200, log=True), partial(Slider, step=1, whole=True)
 PLAY = Playable(
     script=f"{_HERE}:play.js",
     sliders=(
         Slider("persistence", -0.3, 0.95),
         Slider("pi.*", 0.01, 0.95, where=_GIVEN),
         Slider("pi0", 0.1, 0.9, where=_FAMILY),
-        _whole("tokens", 2, 8, where=_FAMILY),
+        _integer("tokens", 2, 8, where=_FAMILY),
         Slider("delta", -0.1, 0.1, 0.001, where=_FAMILY),
         _log("scale", 0.1, 20),
-        _whole("width", 1, 12),
+        _integer("width", 1, 12),
         _log("init_scale", 1e-6, 0.3),
-        _whole("seed", 0, 9),
+        _integer("seed", 0, 9),
         _log("until", 10, 1e4),
-        _whole("key_width", 1, 12, like="width", more=True),
+        _integer("key_width", 1, 12, like="width", more=True),
         *(_log(name, 1e-6, 0.3, like="init_scale", more=True) for name in _SCALES),
     ),
     fixed={"form": "population", "optimizer": "flow", "transition": None, "shape": ()},
@@ -238,8 +239,8 @@ STUDY = Study(
 )
 PAPER = Paper(
     name="focus-dilution",
-    reference=REFERENCE,
-    tags=TAGS,
+    reference=WORDS.reference,
+    tags=WORDS.tags,
     studies=(STUDY, text_study.STUDY),
     about_text=lambda *given: text_study.parts.about_text(*given),
     forms=FORMS,

@@ -49,8 +49,8 @@ class _Point:
         predicted = mass[:, None] * softmax(hidden @ w1)
         surprise = predicted - pi[:, None] * transition
         low = surprise @ w1.T
-        apart = low @ w0.T - np.sum(low * hidden, axis=1)[:, None]
-        slope = attention * apart
+        centred = low @ w0.T - np.sum(low * hidden, axis=1)[:, None]
+        slope = attention * centred
         by_query, by_key = slope @ key, slope.T @ query
         self.by_query, self.by_key = by_query, by_key
         self.gradient = (
@@ -61,15 +61,15 @@ class _Point:
         )
         self.along_tokens = _turned(w0), w1.copy(), _turned(key)
         self.by_row = query, hidden, low, mass
-        self.tables = attention, predicted, surprise, apart
+        self.tables = attention, predicted, surprise, centred
 
     def products(self, lines: np.ndarray) -> np.ndarray:
         """-H times every line."""
         (w0, _, wq, wk), scale, (d, m, mk) = self.blocks, self.scale, self.sizes
         dw0, dw1, dwq, dwk = _blocks(lines, self.sizes)
-        given = _turned(dw0), np.ascontiguousarray(dw1), scale * (dw0 @ wq + w0 @ dwq), _turned(dw0 @ wk + w0 @ dwk)
+        directions = _turned(dw0), np.ascontiguousarray(dw1), scale * (dw0 @ wq + w0 @ dwq), _turned(dw0 @ wk + w0 @ dwk)
         out = tuple(np.zeros((len(lines), *shape)) for shape in ((m, d), (m, d), (d, mk), (mk, d)))
-        tangents(self.along_tokens, self.by_row, self.tables, given, out)
+        tangents(self.along_tokens, self.by_row, self.tables, directions, out)
         by_w0, by_w1, by_q, by_k = _turned(out[0]), out[1], out[2], _turned(out[3])
         by_w0 = by_w0 + scale * (by_q @ wq.T + self.by_query @ _turned(dwq)) + by_k @ wk.T + self.by_key @ _turned(dwk)
         by_wq = scale * (w0.T @ by_q + _turned(dw0) @ self.by_query)
@@ -79,18 +79,18 @@ class _Point:
 
 def many_lines(sizes: Sizes, scale: float, pi: np.ndarray, transition: np.ndarray) -> TaylorField:
     """Taylor terms of -grad L, as `along_lines` gives them; the point of the last call is kept for products with J there."""
-    recipe, kept = along_lines(sizes, scale, pi, transition), []
+    recipe, last_point = along_lines(sizes, scale, pi, transition), []
 
     @np.errstate(over="ignore", invalid="ignore")
     def taylor(vector: np.ndarray, lines: np.ndarray, order: int) -> np.ndarray:
         if order > 1:
             return recipe(vector, lines, order)
-        if not kept or not np.array_equal(kept[0].vector, vector):
-            kept[:] = [_Point(sizes, scale, pi, transition, vector)]
+        if not last_point or not np.array_equal(last_point[0].vector, vector):
+            last_point[:] = [_Point(sizes, scale, pi, transition, vector)]
         out = np.empty((order + 1, *np.shape(lines)))
-        out[0] = -_flat(*(block[None] for block in kept[0].gradient))
+        out[0] = -_flat(*(block[None] for block in last_point[0].gradient))
         for first in range(0, len(lines) * order, AT_ONCE):
-            out[1, first : first + AT_ONCE] = kept[0].products(lines[first : first + AT_ONCE])
+            out[1, first : first + AT_ONCE] = last_point[0].products(lines[first : first + AT_ONCE])
         return out
 
     return taylor

@@ -13,6 +13,7 @@ from stagescope.papers.focus_dilution.loss import TokenFinite, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.reading import FocusDilutionReading
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
@@ -26,7 +27,7 @@ BETWEEN = OBSERVED / 4
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Sample:
     """The curves of the frames shown."""
 
     curves: TokenCurves
@@ -51,26 +52,26 @@ def token_views(reading: Reading) -> list[Maker]:
     run = reading.run
     rows = run.params["W0"][0]
     samples = shown(run, rows.size, OBSERVED), shown(run, len(rows) ** 2, BETWEEN)
-    seen, few = (_Seen(token_curves(some.run), some.frames) for some in samples)
+    sample, few = (_Sample(token_curves(some.run), some.frames) for some in samples)
     return [
-        partial(_loss, run, seen),
+        partial(_loss, run, sample),
         partial(_between, few, "attention"),
-        partial(_focus, seen),
-        partial(_entropy, seen),
-        partial(_values, seen, "W0"),
-        partial(_values, seen, "scores"),
-        partial(_embedding, seen),
-        partial(_row_norms, seen),
-        partial(_values, seen, "W1"),
+        partial(_focus, sample),
+        partial(_entropy, sample),
+        partial(_values, sample, "W0"),
+        partial(_values, sample, "scores"),
+        partial(_embedding, sample),
+        partial(_row_norms, sample),
+        partial(_values, sample, "W1"),
         partial(norms_view, run),
         partial(_between, few, "scores"),
-        partial(_excess, run, seen),
+        partial(_excess, run, sample),
         partial(speed_view, run),
     ]
 
 
-def _loss(run: Run, seen: _Seen) -> View | None:
-    chain = seen.curves.law.process
+def _loss(run: Run, sample: _Sample) -> View | None:
+    chain = sample.curves.law.process
     levels = (
         Level("uniform prediction, ln d", float(np.log(chain.vocab))),
         Level("without context, H(pi)", chain.unigram_loss()),
@@ -80,47 +81,47 @@ def _loss(run: Run, seen: _Seen) -> View | None:
     return loss_view(run, levels, about)
 
 
-def _excess(run: Run, seen: _Seen) -> View | None:
+def _excess(run: Run, sample: _Sample) -> View | None:
     if "loss" not in run.series:
         return None
-    chain = seen.curves.law.process
+    chain = sample.curves.law.process
     levels = (Level("without context", chain.unigram_loss() - chain.floor()),)
     return excess_view(np.asarray(run.series["loss"]) - chain.floor(), "the entropy rate of the chain", levels)
 
 
-def _between(seen: _Seen, slot: str) -> View:
+def _between(sample: _Sample, slot: str) -> View:
     """Attention or its scores between all tokens."""
-    tokens, signed = seen.tokens, slot == "scores"
+    tokens, signed = sample.tokens, slot == "scores"
     title = "Attention scores" if signed else "Attention between token types"
     about = "Attention in an infinitely long context: row = query type, column = key type."
-    about += f" Token {tokens[seen.curves.frequent]} is the most frequent."
+    about += f" Token {tokens[sample.curves.frequent]} is the most frequent."
     if signed:
         about = "Phi, before the softmax and without the frequencies of the tokens. Attention opens along a rank-one pattern."
-    values = getattr(seen.curves, slot)
-    return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, tokens=True, frames=seen.frames)
+    values = getattr(sample.curves, slot)
+    return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, tokens=True, frames=sample.frames)
 
 
-def _focus(seen: _Seen) -> View:
+def _focus(sample: _Sample) -> View:
     """Attention on the frequent token, row by row: up is focus, back is dilution."""
-    found, most = seen.curves, seen.curves.frequent
-    base = Level(f"frequency of token {most}", float(found.pi[most]))
-    about = f"Attention of each query type on token {most}, the most frequent. Rising is focus, returning is dilution."
-    made = seen.rows(found.on_frequent, "query")
-    title, about, axis = "Focus and dilution, row by row", about + left_out(len(found.pi)), f"attention on token {most}"
-    return curves("focus", title, about, axis, made, levels=[base], frames=seen.frames)
+    run_curves, frequent = sample.curves, sample.curves.frequent
+    base = Level(f"frequency of token {frequent}", float(run_curves.pi[frequent]))
+    about = f"Attention of each query type on token {frequent}, the most frequent. Rising is focus, returning is dilution."
+    lines = sample.rows(run_curves.on_frequent, "query")
+    title, about, axis = "Focus and dilution, row by row", about + left_out(len(run_curves.pi)), f"attention on token {frequent}"
+    return curves("focus", title, about, axis, lines, levels=[base], frames=sample.frames)
 
 
-def _entropy(seen: _Seen) -> View:
-    base = Level("entropy of the frequencies", seen.curves.law.process.unigram_loss())
-    about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(seen.tokens))
-    made = seen.rows(seen.curves.entropy, "query")
-    return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
+def _entropy(sample: _Sample) -> View:
+    base = Level("entropy of the frequencies", sample.curves.law.process.unigram_loss())
+    about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(sample.tokens))
+    lines = sample.rows(sample.curves.entropy, "query")
+    return curves("entropy", "Entropy of attention rows", about, "nats", lines, levels=[base], frames=sample.frames)
 
 
-def _values(seen: _Seen, name: str) -> View:
-    values = seen.curves.score_values if name == "scores" else singular_values(np.asarray(seen.curves.params[name]))
-    levels = [at for event, at in seen.curves.levels.items() if event[0] == MATRICES[name][2][:1]]
-    return openings_view(name, values, max(levels, default=LIMITS.level), seen.frames)
+def _values(sample: _Sample, name: str) -> View:
+    values = sample.curves.score_values if name == "scores" else singular_values(np.asarray(sample.curves.params[name]))
+    levels = [level for event, level in sample.curves.levels.items() if event[0] == MATRICES[name][2][:1]]
+    return openings_view(name, values, max(levels, default=LIMITS.level), sample.frames)
 
 
 MATRICES = {
@@ -133,79 +134,40 @@ MATRICES = {
 
 def openings_view(name: str, values: np.ndarray, level: float, frames: np.ndarray | None) -> View:
     """Singular values with the level at which directions open, where that is an event."""
-    slot, what, events = MATRICES[name]
-    about = f"Singular values of {what}, largest first."
+    slot, title, events = MATRICES[name]
+    about = f"Singular values of {title}, largest first."
     if events:
         about += f" A direction opens when its value passes {level:.3g}: the events {events}."
     about += left_out(values.shape[1], NAMED, "values")
-    made = many_curves(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
+    lines = many_curves(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
     levels = [Level("a direction opens", level)] if events else []
-    return curves(slot, f"Singular values of {what}", about, "singular value", made, levels=levels, log=True, frames=frames)
+    return curves(slot, f"Singular values of {title}", about, "singular value", lines, levels=levels, log=True, frames=frames)
 
 
-def _row_norms(seen: _Seen) -> View:
-    about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(seen.tokens))
-    made = seen.rows(seen.curves.norms, "token")
-    return curves("row-norms", "Norms of the embedding's rows", about, "norm", made, log=True, frames=seen.frames)
+def _row_norms(sample: _Sample) -> View:
+    about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(sample.tokens))
+    lines = sample.rows(sample.curves.norms, "token")
+    return curves("row-norms", "Norms of the embedding's rows", about, "norm", lines, log=True, frames=sample.frames)
 
 
-def _embedding(seen: _Seen) -> View:
-    drawn = f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
-    return embedding_view("tokens", seen.curves.params["W0"], seen.tokens, seen.often, drawn, seen.frames)
+def _embedding(sample: _Sample) -> View:
+    sentence = f" The {MOST_POINTS} most frequent of {len(sample.tokens):,} tokens are drawn."
+    return embedding_view("tokens", sample.curves.params["W0"], sample.tokens, sample.often, sentence, sample.frames)
 
 
 def embedding_view(
     kind: str, rows: np.ndarray, names: Sequence[str], order: list[int], drawn: str, frames: np.ndarray | None
 ) -> View:
     """Rows of W0 in a plane, the first ones of an order; `drawn` says which ones where these are not all."""
-    chosen = order[:MOST_POINTS]
-    places, shares = plane(np.asarray(rows)[:, chosen])
+    indices = order[:MOST_POINTS]
+    places, shares = plane(np.asarray(rows)[:, indices])
     about = "Rows of W0 in the plane of their largest variance, all frames together; a row at the origin is zero."
     about += drawn if len(names) > MOST_POINTS else ""
-    labels, tokens = tuple(names[i] for i in chosen), kind == "tokens"
+    labels, tokens = tuple(names[i] for i in indices), kind == "tokens"
     return Points("embedding", f"Embedding of the {kind}", about, places, labels, shares, tokens=tokens, frames=frames)
 
 
 # A run of focus and dilution in words: the chain, the model, and what happens in each stage, with the numbers of the run.
-
-GLOSSARY = {
-    "E#": "Event: the k-th singular value of W0 passes 0.1, or 3 times the largest at the start: embedding direction k is open.",
-    "Q#": "Event: the k-th singular value of Phi passes 0.1, or 3 times the largest at the start: attention direction k is open.",
-    "E_k": "Events E1, E2, ...: the k-th singular value of the embedding W0 passes 0.1.",
-    "Q_k": "Events Q1, Q2, ...: the k-th singular value of the attention scores Phi passes 0.1.",
-    "(#,#)": "A critical point (r,rq): r embedding directions and rq attention directions are open there.",
-    "(r,rq)": "How many embedding directions (r) and attention directions (rq) are open: the name of a critical point.",
-    "onset": "Event: attention first moves away from the frequencies of the tokens.",
-    "focus#": "Event: the row of this query has its largest attention on the most frequent token: the end of its stage focus.",
-    "up#": "Event: this query gives the most frequent token half of what it can gain: its focus is total.",
-    "return#": "Event: after its focus, the row of this query is back at the frequency of the token.",
-    "self#": "Event: this token gives itself more than half of its attention.",
-    "on#up#": "Event: on a token (first number) this query (second) focuses totally: it has half of what it can gain.",
-    "on#focus#": "Event: this token (first number) gets most from this query (second).",
-    "on#dilution#": "Event: this token (first number) has lost half of what this query (second) gave it more than by frequency.",
-    "on#return#": "Event: this token (first number) gets no more than its frequency from this query (second) again.",
-    "total focus": "Queries give one token nearly all of their attention, until they look elsewhere.",
-    "dilution#": "Event: the row of this query has lost half of what it gained.",
-    "refocus#": "Event: after E2 the row of this query has its largest attention there again: the end of its stage refocus.",
-    "redilution#": "Event: after E2 that attention is smallest again: the end of its stage redilution.",
-    "condensation": "Stage I: all embeddings line up along one direction, and attention does not move yet.",
-    "focus": "Stage II: queries turn to the most frequent token.",
-    "defocus": "Stage II where the sign is reversed: queries turn away from the most frequent token.",
-    "dilution": "Stage III: the queries of rare tokens lose that attention again, as their embeddings pass near zero.",
-    "lifting": "Stage IV: a second embedding direction opens, and the rows differ.",
-    "cycle #": "A further embedding direction opens, and focus and dilution may come again.",
-    "gamma_i": "The embedding of token i along the direction that opened first; where it is zero, its query asks for nothing.",
-    "W0": "The embedding: one row for each token.",
-    "W1": "The output matrix: from the embedding back to the tokens.",
-    "WQ": "The query matrix.",
-    "WK": "The key matrix.",
-    "Phi": "Attention scores between types of tokens, before the softmax: scale (W0 WQ)(W0 WK)^T.",
-    "H(pi)": "Entropy of the frequencies of the tokens: the least loss without context.",
-    "pi": "The frequencies of the tokens: the stationary law of the chain.",
-    "kappa": "The fastest embedding rate at (1,1) divided by delta, the asymmetry of the rare tokens.",
-    "mu0": "The growth rate at the origin, |pi| |pi - 1/d|.",
-    "delta": "How much the frequencies of the rare tokens differ from their mean.",
-}
 
 
 def explain_run(reading: FocusDilutionReading) -> Explained:
@@ -219,8 +181,8 @@ def explain_run(reading: FocusDilutionReading) -> Explained:
     def words(stage: Stage) -> str:
         return " ".join([_said(stage, frequent, clock), *_total_focuses(stages, stage, clock)])
 
-    said = captions(stages, words, lambda *beside: _pause(reading, *beside))
-    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, said, GLOSSARY, "focus")
+    texts = captions(stages, words, lambda *beside: _pause(reading, *beside))
+    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", table, texts, WORDS.glossary["run"], "focus")
 
 
 def _sentence(law: Any) -> str:
@@ -252,12 +214,12 @@ def _said(stage: Stage, frequent: int, clock: str) -> str:
     if name == "dilution" and facts.get("norm_dips"):
         dips = [float(dip) for dip in facts["norm_dips"].values()]
         share = f"{100 * min(dips):.2g} % of their length"
-        why = f"their embeddings shrink to {share} and their queries turn away"
+        reason = f"their embeddings shrink to {share} and their queries turn away"
         if min(dips) < LIMITS.level:
             near = f"their embeddings pass near zero (down to {share})"
-            why = f"{near}, where a query asks for nothing and attention is by frequency alone"
-        many = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
-        return f"Rare tokens lose their attention on token {frequent} again: {why}. {many}."
+            reason = f"{near}, where a query asks for nothing and attention is by frequency alone"
+        count_text = f"{facts['rows_diluted']} of {facts['rows_focused']} rows lost half of what they gained"
+        return f"Rare tokens lose their attention on token {frequent} again: {reason}. {count_text}."
     if name == "lifting" or name.startswith("cycle"):
         order = {2: "second", 3: "third"}.get(facts["direction"], f"{facts['direction']}th")
         labels = ""
@@ -270,7 +232,9 @@ def _said(stage: Stage, frequent: int, clock: str) -> str:
 
 def _total_focuses(stages: Stages, stage: Stage, clock: str) -> Iterator[str]:
     """A sentence for each cycle on a token that begins in this stage of the run: after it began, and before the next one does."""
-    later = min((other.start for other in stages if not other.track and other.start > stage.start), default=np.inf)
+    later = min(
+        (following.start for following in stages if not following.track and following.start > stage.start), default=np.inf
+    )
     for cycle in stages:
         if cycle.name != "total focus" or not stage.start <= cycle.start < later:
             continue
@@ -312,7 +276,7 @@ def _falls(reading: FocusDilutionReading, start: float, stop: float) -> str:
     first, last = np.interp((start, stop), time, loss)
     if first - last <= LIMITS.negligible * np.ptp(loss):
         return f"The loss rests at {last:.4g}. "
-    reached = (time > start) & (loss <= first - 0.9 * (first - last))
-    until = float(time[np.argmax(reached)]) if reached.any() else stop
+    low = (time > start) & (loss <= first - 0.9 * (first - last))
+    until = float(time[np.argmax(low)]) if low.any() else stop
     rests = ", and then it rests" if until - start < 0.5 * (stop - start) else ""
     return f"The loss falls from {first:.4g} to {last:.4g}, nine tenths of that by {reading.run.clock} = {until:.4g}{rests}. "

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, claim
+from stagescope.claims.claim import Claim, ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, at_least, not_applicable
 from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.watching.events import first_above, moves
+
+claim = ClaimTable(WORDS.claims)
 
 
 def _regime(evidence: Any, *needed: str) -> Regime:
@@ -30,14 +33,15 @@ def _reopening(run: Any) -> tuple[float, float]:
     return float(rank[-1] / rank.min()), 1.96 * noise / float(rank.min())
 
 
+@claim("FD:watched-rank", lambda evidence: _regime(evidence, "embedding_rank"))
 def _reopens(evidence: Any) -> Comparison:
     value, error = _reopening(evidence.run)
     rank = np.asarray(evidence.run.series["embedding_rank"], dtype=float)
     reason = f"the effective rank goes from {rank[0]:.1f} to {np.nanmin(rank):.1f} and ends at {rank[-1]:.1f}"
     control = None if evidence.control is None else _reopening(evidence.control.run)[0]
     if np.nanmin(rank) > LIMITS.condensed * rank[0]:
-        said = f"{reason}: it never falls to {LIMITS.condensed:g} of its start"
-        return Comparison(LIMITS.margin, value, "at least", False, said, None, error, "of the smallest rank")
+        sentence = f"{reason}: it never falls to {LIMITS.condensed:g} of its start"
+        return Comparison(LIMITS.margin, value, "at least", False, sentence, None, error, "of the smallest rank")
     return at_least(value, LIMITS.margin, reason, measured_error=error, control=control, unit="of the smallest rank")
 
 
@@ -55,46 +59,28 @@ def times(run: Any) -> dict[str, int | None]:
 
 def _in_order(run: Any) -> bool | None:
     """Whether E1 comes before Q1 and Q1 before E2, each by more than one record; None where the run ended too early."""
-    at = times(run)
-    if at["E1"] is None or (at["Q1"] is None and at["E2"] is None):
+    events = times(run)
+    if events["E1"] is None or (events["Q1"] is None and events["E2"] is None):
         return None
-    if at["Q1"] is None or at["Q1"] <= at["E1"]:
+    if events["Q1"] is None or events["Q1"] <= events["E1"]:
         return False
-    if at["E2"] is None:
+    if events["E2"] is None:
         return None
-    return at["E2"] > at["Q1"] if abs(at["E2"] - at["Q1"]) > 1 else None
+    return events["E2"] > events["Q1"] if abs(events["E2"] - events["Q1"]) > 1 else None
 
 
+@claim("FD:watched-order", lambda evidence: _regime(evidence, "embedding_values", "sketch"))
 def _ordered(evidence: Any) -> Comparison:
     run = evidence.run
-    steps = {name: "not reached" if at is None else f"{run.time[at]:.5g}" for name, at in times(run).items()}
+    steps = {name: "not reached" if record is None else f"{run.time[record]:.5g}" for name, record in times(run).items()}
     holds, reason = _in_order(run), ", ".join(f"{name} at {step}" for name, step in steps.items())
     if evidence.control is not None:
-        same = _in_order(evidence.control.run)
-        reason += f"; the control is {'in' if same else 'not in'} this order"
-        holds = None if holds and same else holds
-    found = sorted((at, name) for name, at in times(run).items() if at is not None)
-    return Comparison("E1 < Q1 < E2", " < ".join(name for _, name in found), "more than one record apart", holds, reason)
+        in_order = _in_order(evidence.control.run)
+        reason += f"; the control is {'in' if in_order else 'not in'} this order"
+        holds = None if holds and in_order else holds
+    order = sorted((record, name) for name, record in times(run).items() if record is not None)
+    return Comparison("E1 < Q1 < E2", " < ".join(name for _, name in order), "more than one record apart", holds, reason)
 
 
 def watched_claims() -> tuple[Claim, ...]:
-    return (
-        claim(
-            "FD:watched-rank",
-            "The token embedding condenses, and later opens again",
-            lambda evidence: _regime(evidence, "embedding_rank"),
-            _reopens,
-            "start",
-            "end",
-            kind="pattern",
-        ),
-        claim(
-            "FD:watched-order",
-            "The embedding grows in one direction, then attention moves, then the embedding grows in a second direction",
-            lambda evidence: _regime(evidence, "embedding_values", "sketch"),
-            _ordered,
-            "start",
-            "end",
-            kind="pattern",
-        ),
-    )
+    return claim.claims

@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import claim
+from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Condition, Regime, agreement, regime_of, undecided
 from stagescope.corpora.vocabulary import tally
 from stagescope.corpora.window_loss import WindowLoss
@@ -14,6 +14,7 @@ from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event
 from stagescope.papers.focus_dilution.family import condensation_directions, condensation_rate
 from stagescope.papers.focus_dilution.limits import LIMITS
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.model import TextCausal
 from stagescope.papers.focus_dilution.text.observables import TextCurves, before, text_curves
@@ -22,6 +23,7 @@ from stagescope.papers.focus_dilution.text.study import RATES, TextFocusOptions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.readings.evidence import Evidence
 
+claim = ClaimTable(WORDS.claims)
 FLOW_STEP = RATES["sgd"]
 """Largest step of a descent in place of a flow: the edge of stability of these losses is near .3."""
 WATCHED = int(TextFocusOptions.model_fields["watched"].default)
@@ -68,9 +70,9 @@ class TextEvidence(Evidence):
     @cached_property
     def learned(self) -> float:
         """(H(pi) - loss) / (H(pi) - H(next | last token)) at the middle of the run."""
-        time, most = self.time, self.curves.unigram - self.curves.floor
+        time, gain = self.time, self.curves.unigram - self.curves.floor
         loss = np.interp((time[0] + time[-1]) / 2, time, smoothed(self.run.series["loss"]))
-        return float((self.curves.unigram - loss) / most)
+        return float((self.curves.unigram - loss) / gain)
 
     @cached_property
     def useless(self) -> str | None:
@@ -99,8 +101,8 @@ class TextEvidence(Evidence):
         vocab, steps = len(self.curves.pi), int(np.ceil(self.end / FLOW_STEP))
         if vocab <= LIMITS.types and steps * vocab**2 <= LIMITS.pairs:
             return None
-        what = f"the bigram flow would go through all pairs of {vocab:,} types in {steps:,} steps"
-        return f"{what}, which takes hours or gigabytes; choose a smaller --vocab or fewer --steps"
+        sentence = f"the bigram flow would go through all pairs of {vocab:,} types in {steps:,} steps"
+        return f"{sentence}, which takes hours or gigabytes; choose a smaller --vocab or fewer --steps"
 
     @cached_property
     def flow_history(self) -> TextHistory:
@@ -128,23 +130,23 @@ def attention_only(evidence: TextEvidence) -> Regime:
 
 def condensed(evidence: TextEvidence) -> Regime:
     """The same, where one mode grows alone: the theory of later openings is linearised at a point of rank one."""
-    at = attention_only(evidence)
+    base = attention_only(evidence)
     if evidence.run.clock != "t" or evidence.r <= LIMITS.one_mode:
-        return at
+        return base
     alone = False, f"r = {evidence.r:.3f} is above {LIMITS.one_mode:g}: one mode need not grow alone"
-    return regime_of((at.holds, at.sentence), alone, holds="")
+    return regime_of((base.holds, base.sentence), alone, holds="")
 
 
 def long_windows(evidence: TextEvidence) -> Regime:
     """The same, on windows whose counts are near their mean: the bigram flow is the limit of long windows."""
-    at = condensed(evidence)
+    base = condensed(evidence)
     if evidence.run.clock != "t":
-        return at
+        return base
     return regime_of(
-        (at.holds, at.sentence),
+        (base.holds, base.sentence),
         (not evidence.causal, "the loss is at all positions, so most contexts are short"),
         (evidence.window >= LIMITS.window, f"windows of {evidence.window} tokens are short (below {LIMITS.window})"),
-        holds=f"{at.sentence}, windows of {evidence.window} tokens",
+        holds=f"{base.sentence}, windows of {evidence.window} tokens",
     )
 
 
@@ -161,17 +163,18 @@ NO_FLOW = "the steps of this optimiser have no flow time"
 STILL_MOVING = "it still moved in the second half of the run"
 
 
+@claim("FD:text-origin", attention_only)
 def _origin(evidence: TextEvidence) -> Comparison:
     """The mode that grows at the origin, |W0^T u + W1 w| with u ~ pi, w ~ pi - 1/d, from the start to E1."""
-    pi, opened = evidence.curves.pi, evidence.history.embeddings[0]
+    pi, first = evidence.curves.pi, evidence.history.embeddings[0]
     lr = float(evidence.dynamics.get("lr", 0.0))
     predicted = condensation_rate(pi)
     if evidence.dynamics.get("optimizer", {}).get("type") == "GD":
         predicted = float(np.log1p(lr * predicted) / lr)  # a step multiplies the mode by 1 + lr mu0
-    if evidence.run.clock != "t" or opened is None:
+    if evidence.run.clock != "t" or first is None:
         words = NO_FLOW if evidence.run.clock != "t" else "E1 was not reached"
         return undecided(words, predicted, LIMITS.origin * predicted, "1/t")
-    steps = int(np.ceil(np.interp(opened, evidence.time, evidence.run.step)))
+    steps = int(np.ceil(np.interp(first, evidence.time, evidence.run.step)))
     early = evidence.companion("early", max(steps, 2))
     left, right = condensation_directions(pi)
     mode = np.einsum("kim,i->km", early.params["W0"], left) + early.params["W1"] @ right
@@ -187,19 +190,21 @@ def _origin(evidence: TextEvidence) -> Comparison:
     return agreement(predicted, rate, LIMITS.origin * predicted, reason, measured_error=error, unit="1/t")
 
 
+@claim("FD:text-order", condensed)
 def _order(evidence: TextEvidence) -> Comparison:
     """The first three openings come in order, with intervals that do not overlap; one that was not reached is after the end."""
     named, words = evidence.history.estimates, "E1 < Q1 < E2 < min(E3, Q2)"
-    shown = ", ".join(f"{name} {named[name]}" for name in ("E1", "Q1", "E2", "E3", "Q2") if name in named)
-    missing, end = Event.missing(), evidence.end
-    first, opened, second = (named.get(name, missing) for name in ("E1", "Q1", "E2"))
-    later = [event if event.time is not None else Event(end, end, end) for event in (named.get(n, missing) for n in ("E3", "Q2"))]
-    found = [before(first, opened), before(opened, second), *(before(second, event) for event in later)]
-    holds = False if False in found else None if None in found else True
-    reason = f"not all were reached, or intervals overlap: {shown}" if holds is None else shown
-    return Comparison(words, shown, "order", holds, reason)
+    listed = ", ".join(f"{name} {named[name]}" for name in ("E1", "Q1", "E2", "E3", "Q2") if name in named)
+    absent, end = Event.missing(), evidence.end
+    first, attention, second = (named.get(name, absent) for name in ("E1", "Q1", "E2"))
+    later = [event if event.time is not None else Event(end, end, end) for event in (named.get(n, absent) for n in ("E3", "Q2"))]
+    orders = [before(first, attention), before(attention, second), *(before(second, event) for event in later)]
+    holds = False if False in orders else None if None in orders else True
+    reason = f"not all were reached, or intervals overlap: {listed}" if holds is None else listed
+    return Comparison(words, listed, "order", holds, reason)
 
 
+@claim("FD:text-bigram", long_windows)
 def _bigram(evidence: TextEvidence) -> Comparison:
     """The logarithm of the ratio of E2 to that of the flow on the bigram chain; later openings are shown beside it."""
     tolerance, unit = LIMITS.flow_times, "ln of a ratio"
@@ -207,45 +212,48 @@ def _bigram(evidence: TextEvidence) -> Comparison:
     if without_flow is not None:
         return undecided(without_flow, 0.0, tolerance, unit)
     flow, text = evidence.flow_history.opened, evidence.history.estimates
-    shown = [_beside(name, text.get(name, Event.missing()), flow.get(name)) for name in ("E2", "E3", "Q2")]
-    here, there = text.get("E2", Event.missing()), flow.get("E2")
-    if here.time is None or there is None:
-        return undecided("; ".join(shown), 0.0, tolerance, unit)
-    error = _relative_error(here)
-    return agreement(0.0, float(np.log(here.time / there)), tolerance, "; ".join(shown), measured_error=error, unit=unit)
+    parts = [_beside(name, text.get(name, Event.missing()), flow.get(name)) for name in ("E2", "E3", "Q2")]
+    in_text, in_flow = text.get("E2", Event.missing()), flow.get("E2")
+    if in_text.time is None or in_flow is None:
+        return undecided("; ".join(parts), 0.0, tolerance, unit)
+    error = _relative_error(in_text)
+    return agreement(0.0, float(np.log(in_text.time / in_flow)), tolerance, "; ".join(parts), measured_error=error, unit=unit)
 
 
 def _beside(name: str, here: Event, there: float | None) -> str:
     """An event of the text beside that of the bigram flow, as words."""
     if here.time is None or there is None:
-        lacking = [where for where, when in (("in the text", here.time), ("in the bigram flow", there)) if when is None]
-        return f"{name} was not reached {' and '.join(lacking)}"
+        sources = [source for source, time in (("in the text", here.time), ("in the bigram flow", there)) if time is None]
+        return f"{name} was not reached {' and '.join(sources)}"
     return f"{name} predicted {there:.4g}, measured {here.time:.4g} (ratio {here.time / there:.3f})"
 
 
 def _sign_regime(evidence: TextEvidence) -> Regime:
     """c is the rate at the condensed point: attention must open before a second embedding direction does."""
-    at, made = attention_only(evidence), evidence.predictions
-    opened, second = evidence.history.opened.get("Q1"), evidence.history.opened.get("E2")
-    if at.holds and made.sign == 0:
-        return Regime(False, f"c = {made.c_windows:+.2f} +- {made.c_error:.2f} on real windows: its sign is undecided")
-    if at.holds and evidence.causal:
+    base, predictions = attention_only(evidence), evidence.predictions
+    attention, second = evidence.history.opened.get("Q1"), evidence.history.opened.get("E2")
+    if base.holds and predictions.sign == 0:
+        return Regime(
+            False, f"c = {predictions.c_windows:+.2f} +- {predictions.c_error:.2f} on real windows: its sign is undecided"
+        )
+    if base.holds and evidence.causal:
         return Regime(False, "the loss is at all positions, so c on windows of full length is not the rate of attention")
-    if at.holds and second is not None and (opened is None or opened >= second):
+    if base.holds and second is not None and (attention is None or attention >= second):
         return Regime(False, f"W0 is no longer of rank one when attention opens: E2 is at {second:.4g}")
-    return at
+    return base
 
 
+@claim("FD:text-sign", _sign_regime)
 def _sign(evidence: TextEvidence) -> Comparison:
-    made, found = evidence.predictions, evidence.history.direction
-    c = f"c = {made.c_windows:+.2f} +- {made.c_error:.2f} on real windows (bigram {made.c_bigram:+.2f})"
+    predictions, cosine = evidence.predictions, evidence.history.direction
+    c = f"c = {predictions.c_windows:+.2f} +- {predictions.c_error:.2f} on real windows (bigram {predictions.c_bigram:+.2f})"
     least = LIMITS.cosine
-    if found is None:
-        return undecided(f"{c}; Q1 was not reached", f"{made.sign:+d}", least)
-    sign = "not predicted" if made.sign == 0 else "as predicted" if made.sign * found > 0 else "not as predicted"
-    size = "above" if abs(found) > least else "not above"
-    reason = f"{c}; cos(Phi, pi pi^T) = {found:+.4f} at Q1: sign {sign}, size {size} {least}"
-    return Comparison(f"{made.sign:+d}", found, least, made.sign * found > least, reason)
+    if cosine is None:
+        return undecided(f"{c}; Q1 was not reached", f"{predictions.sign:+d}", least)
+    sign = "not predicted" if predictions.sign == 0 else "as predicted" if predictions.sign * cosine > 0 else "not as predicted"
+    size = "above" if abs(cosine) > least else "not above"
+    reason = f"{c}; cos(Phi, pi pi^T) = {cosine:+.4f} at Q1: sign {sign}, size {size} {least}"
+    return Comparison(f"{predictions.sign:+d}", cosine, least, predictions.sign * cosine > least, reason)
 
 
 def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str | None:
@@ -258,44 +266,49 @@ def _undecided(evidence: TextEvidence, curve: np.ndarray, least: float) -> str |
     return STILL_MOVING if evidence.history.moves(curve, least) else None
 
 
+@claim("FD:text-entropy", adaptive)
 def _entropy(evidence: TextEvidence) -> Comparison:
     least = LIMITS.entropy
-    wanted, found = f"falls, rises, falls by more than {least:g} nat", evidence.history.swings(least)
-    shown = "; ".join(f"{turn.before:.2f} -> {turn.after:.2f}" for turn in evidence.history.entropy) or "it does not move"
+    expected, swings = f"falls, rises, falls by more than {least:g} nat", evidence.history.swings(least)
+    listed = "; ".join(f"{turn.before:.2f} -> {turn.after:.2f}" for turn in evidence.history.entropy) or "it does not move"
     if evidence.useless is not None:
-        return undecided(f"the mean entropy goes {shown}; {evidence.useless}", wanted, least, "nat")
-    if not found:
+        return undecided(f"the mean entropy goes {listed}; {evidence.useless}", expected, least, "nat")
+    if not swings:
         waiting = _undecided(evidence, evidence.history.mean_entropy, least)
-        sentence = f"the mean entropy does not fall, rise and fall{' by the end' if waiting else ''}: {shown}"
+        sentence = f"the mean entropy does not fall, rise and fall{' by the end' if waiting else ''}: {listed}"
         reason = f"{sentence}; {waiting}" if waiting else sentence
-        return Comparison(wanted, None, least, None if waiting else False, reason, unit="nat")
-    sizes = ", ".join(f"{move:.2f}" for move in found)
-    return Comparison(wanted, min(found), least, True, f"the mean entropy falls, rises and falls by {sizes} nat", unit="nat")
+        return Comparison(expected, None, least, None if waiting else False, reason, unit="nat")
+    sizes = ", ".join(f"{move:.2f}" for move in swings)
+    return Comparison(expected, min(swings), least, True, f"the mean entropy falls, rises and falls by {sizes} nat", unit="nat")
 
 
+@claim("FD:text-norms", adaptive)
 def _norms(evidence: TextEvidence) -> Comparison:
-    wanted, tolerance = f"grow, retract by {LIMITS.retraction:.0%} or more, grow", LIMITS.retraction
+    expected, tolerance = f"grow, retract by {LIMITS.retraction:.0%} or more, grow", LIMITS.retraction
     least = float(-np.log(1 - tolerance))
     turns = evidence.history.retraction(least)
     if evidence.useless is not None:
-        return undecided(evidence.useless, wanted, tolerance)
+        return undecided(evidence.useless, expected, tolerance)
     if not turns:
         waiting = _undecided(evidence, evidence.history.log_norm, least)
         sentence = f"the mean norm of rare rows does not grow, retract and grow again{' by the end' if waiting else ''}"
-        return Comparison(wanted, None, tolerance, None if waiting else False, f"{sentence}; {waiting}" if waiting else sentence)
+        return Comparison(
+            expected, None, tolerance, None if waiting else False, f"{sentence}; {waiting}" if waiting else sentence
+        )
     lost = float(1 - np.exp(turns[1].after - turns[1].before))
-    shown = " -> ".join(f"{np.exp(size):.3f}" for size in (turns[0].before, *(turn.after for turn in turns)))
-    return Comparison(wanted, lost, tolerance, lost >= tolerance, f"mean norm of the rarer half of rows {shown}")
+    listed = " -> ".join(f"{np.exp(size):.3f}" for size in (turns[0].before, *(turn.after for turn in turns)))
+    return Comparison(expected, lost, tolerance, lost >= tolerance, f"mean norm of the rarer half of rows {listed}")
 
 
 def _separable(evidence: TextEvidence) -> Regime:
-    at = descent(evidence)
-    if at.holds and LIMITS.one_mode < evidence.r < LIMITS.many_modes:
+    base = descent(evidence)
+    if base.holds and LIMITS.one_mode < evidence.r < LIMITS.many_modes:
         between = f"between {LIMITS.one_mode:g} and {LIMITS.many_modes:g}"
         return Regime(False, f"r = {evidence.r:.3f} is {between}, where neither is predicted")
-    return at
+    return base
 
 
+@claim("FD:text-separability", _separable)
 def _separability(evidence: TextEvidence) -> Comparison:
     """Whether there is a plateau with one embedding direction, and it ends: one that has no end says nothing about r."""
     history, r, least = evidence.history, evidence.r, LIMITS.plateau
@@ -304,9 +317,11 @@ def _separability(evidence: TextEvidence) -> Comparison:
     if ratio is None:
         return undecided(f"r = {r:.3f}; E1 or E2 was not reached", predicted, least, "E2/E1")
     error = ratio * math.hypot(*(_relative_error(history.estimates[name]) for name in ("E1", "E2")))
-    found = "a plateau" if ratio - error >= least else "no plateau" if ratio + error < least else "undecided"
-    reason = f"r = {r:.3f} predicts {predicted}; E2/E1 = {ratio:.2f} +- {error:.2g} is {found} (a plateau has {least:g} or more)"
-    holds = None if found == "undecided" else found == predicted
+    outcome = "a plateau" if ratio - error >= least else "no plateau" if ratio + error < least else "undecided"
+    reason = (
+        f"r = {r:.3f} predicts {predicted}; E2/E1 = {ratio:.2f} +- {error:.2g} is {outcome} (a plateau has {least:g} or more)"
+    )
+    holds = None if outcome == "undecided" else outcome == predicted
     return Comparison(predicted, ratio, least, holds, reason, measured_error=error, unit="E2/E1")
 
 
@@ -323,66 +338,4 @@ def plateau(history: TextHistory) -> float | None:
     return None if first is None or first <= 0 or second is None else second / first
 
 
-_prediction = partial(claim, kind="prediction")
-_pattern = partial(claim, kind="pattern", rules=2)
-CLAIMS = (
-    _prediction(
-        "FD:text-origin",
-        "The first mode grows at mu0 = |pi| |pi - 1/d|",
-        attention_only,
-        _origin,
-        "start",
-        "E1",
-        rules=2,
-    ),
-    _pattern(
-        "FD:text-order",
-        "Embedding, attention, embedding open in this order, then the rest",
-        condensed,
-        _order,
-        "E1",
-        "Q1",
-        "E2",
-        "E3",
-        "Q2",
-    ),
-    _prediction(
-        "FD:text-bigram",
-        "The bigram flow gives the time of E2",
-        long_windows,
-        _bigram,
-        "E2",
-        rules=2,
-    ),
-    _prediction(
-        "FD:text-sign",
-        "Attention opens along pi pi^T with the sign of c on real windows",
-        _sign_regime,
-        _sign,
-        "Q1",
-        rules=2,
-    ),
-    _prediction(
-        "FD:text-separability",
-        "Small r gives a plateau that ends, large r none",
-        _separable,
-        _separability,
-        "E1",
-        "E2",
-        rules=3,
-    ),
-    _pattern(
-        "FD:text-entropy",
-        "The entropy of attention falls, rises and falls again",
-        adaptive,
-        _entropy,
-        "entropy *",
-    ),
-    _pattern(
-        "FD:text-norms",
-        "Embeddings of rare types grow, retract and grow again",
-        adaptive,
-        _norms,
-        "rare norms *",
-    ),
-)
+CLAIMS = claim.claims

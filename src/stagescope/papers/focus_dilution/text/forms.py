@@ -129,18 +129,18 @@ def _large_ratio(corpus: TextCorpus, window: int, residual: float) -> float:
     def times(x: np.ndarray) -> np.ndarray:
         y = x.ravel() - x.mean()
         sums = np.concatenate([[0.0], np.cumsum(y[stream[window:]])])
-        own = sums[covered + 1] - sums[np.maximum(np.arange(len(stream)) - window + 1, 0)]
-        own[len(stream) - 1] = 0.0  # no window has the last token: there is none after it
-        return np.bincount(stream, own, minlength=size) / (window * count) + residual * (last @ y)
+        position_sums = sums[covered + 1] - sums[np.maximum(np.arange(len(stream)) - window + 1, 0)]
+        position_sums[len(stream) - 1] = 0.0  # no window has the last token: there is none after it
+        return np.bincount(stream, position_sums, minlength=size) / (window * count) + residual * (last @ y)
 
     def times_turned(x: np.ndarray) -> np.ndarray:
-        found = np.bincount(stream[window:], _sliding_mean(x.ravel()[stream], window), minlength=size) / count
-        found += residual * (last.T @ x.ravel())
-        return found - found.mean()
+        means = np.bincount(stream[window:], _sliding_mean(x.ravel()[stream], window), minlength=size) / count
+        means += residual * (last.T @ x.ravel())
+        return means - means.mean()
 
     operator: Any = LinearOperator
     product = operator((size, size), matvec=times, rmatvec=times_turned, dtype=float)
     start = key(0, "separability").standard_normal(size)
-    found: Any = svds(product, k=2, v0=start, return_singular_vectors=False)
-    values = np.sort(found)
+    largest: Any = svds(product, k=2, v0=start, return_singular_vectors=False)
+    values = np.sort(largest)
     return float(values[0] / values[1])

@@ -64,10 +64,10 @@ class Space(NamedTuple):
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
 def dot(x, y):
-    found = x.dtype.type(0)
+    product = x.dtype.type(0)
     for k in range(x.size):
-        found += x[k] * y[k]
-    return found
+        product += x[k] * y[k]
+    return product
 
 
 @njit(cache=True, inline="always")
@@ -99,18 +99,18 @@ def _logits(start, stop, full, space):
 @njit(cache=True, inline="always")
 def _shift(vocab, full, space, tops):
     """All logits, less the largest of each context, which are put into `tops`."""
-    count, whole, powers = uintp(len(space.panels)), vocab // _LANES, space.powers
+    count, full_panels, powers = uintp(len(space.panels)), vocab // _LANES, space.powers
     _logits(_NONE, count, full, space)
     for row in range(full):
-        found = spread(powers.dtype.type(-np.inf))
-        for p in range(whole):
-            found = larger(load(powers, (p * full + row) * _LANES), found)
-        tops[row] = largest(found)
+        highest = spread(powers.dtype.type(-np.inf))
+        for p in range(full_panels):
+            highest = larger(load(powers, (p * full + row) * _LANES), highest)
+        tops[row] = largest(highest)
         for lane in range(vocab % _LANES):
-            tops[row] = max(tops[row], powers[(whole * full + row) * _LANES + lane])
+            tops[row] = max(tops[row], powers[(full_panels * full + row) * _LANES + lane])
         for p in range(count):
-            at = (p * full + row) * _LANES
-            store(powers, at, plus(load(powers, at), spread(-tops[row])))
+            place = (p * full + row) * _LANES
+            store(powers, place, plus(load(powers, place), spread(-tops[row])))
 
 
 @njit(cache=True, fastmath={"contract"})
@@ -125,10 +125,10 @@ def _sum(powers, start, stop, sums):
     """sums += powers of some panels."""
     full = uintp(sums.size)
     for row in range(full):
-        found = spread(powers.dtype.type(0))
+        lanes = spread(powers.dtype.type(0))
         for p in range(start, stop):
-            found = plus(load(powers, (p * full + row) * _LANES), found)
-        sums[row] += total(found)
+            lanes = plus(load(powers, (p * full + row) * _LANES), lanes)
+        sums[row] += total(lanes)
 
 
 @njit(cache=True, inline="always")
@@ -161,12 +161,12 @@ def output(target, vocab, share, w1, steepest, d_w1, space):
         left, right = (space.powers, start * size, _LANES, size, _ONE), (w1, start * _LANES * wide, wide)
         add_product((full, wide, stop - start, _LANES), left, right, (slopes, _NONE, wide), start == 0)
     for row in range(target.size):
-        own, y, factor = space.features[row], target[row], share / sums[row]
-        loss += np.log(sums[row]) + tops[row] - dot(own, w1[y])
+        row_features, y, factor = space.features[row], target[row], share / sums[row]
+        loss += np.log(sums[row]) + tops[row] - dot(row_features, w1[y])
         for k in range(wide):
-            space.scaled[row, k] = factor * own[k]
+            space.scaled[row, k] = factor * row_features[k]
             slopes[row, k] = factor * slopes[row, k] - share * w1[y, k]
-            d_w1[y, k] -= share * own[k]
+            d_w1[y, k] -= share * row_features[k]
     clear(space.scaled, uintp(target.size))
     for p in range(count):
         left, right = (space.powers, p * size, _ONE, _NONE, _LANES), (space.scaled, _NONE, wide)
@@ -211,8 +211,8 @@ def count_supports(tokens, starts, stops, tally, rows):
     place = _NONE
     for row in range(starts.size):
         first, stop = place, uintp(stops[row])
-        for at in range(uintp(starts[row]), stop):
-            token = uintp(tokens[at])
+        for position in range(uintp(starts[row]), stop):
+            token = uintp(tokens[position])
             types[place] = token
             place += uintp(tally[token] == 0)
             tally[token] += 1
@@ -225,12 +225,12 @@ def count_supports(tokens, starts, stops, tally, rows):
 @njit(cache=True, fastmath={"contract", "reassoc"})
 def _weigh(lo, hi, counts, top, attention):
     """Scores at lo .. hi of `attention` <- counts exp(scores - top), over their sum."""
-    found = attention.dtype.type(0)
+    mass = attention.dtype.type(0)
     for s in range(lo, hi):
         value = attention[s] - top
         attention[s] = counts[s] * exp_number(attention.dtype.type(FLOOR) if value < FLOOR else value)
-        found += attention[s]
-    factor = 1 / found
+        mass += attention[s]
+    factor = 1 / mass
     for s in range(lo, hi):
         attention[s] *= factor
 
@@ -250,10 +250,10 @@ def _score(lo, hi, types, query, place, key, out):
     """out_s <- query . key[types_s], of the query at a place of an array; returns the largest."""
     wide, top = uintp(key.shape[1]), out.dtype.type(-np.inf)
     for s in range(lo, hi):
-        found, first = spread(out.dtype.type(0)), types[s] * wide
+        lanes, first = spread(out.dtype.type(0)), types[s] * wide
         for c in range(_NONE, wide, _LANES):
-            found = multiply_add(load(query, place + c), load(key, first + c), found)
-        out[s] = total(found)
+            lanes = multiply_add(load(query, place + c), load(key, first + c), lanes)
+        out[s] = total(lanes)
         top = max(top, out[s])
     return top
 
@@ -306,12 +306,12 @@ def _pull(lo, hi, pulls, types, query, place, key, d_query, d_key):
     """d_key[types_s] += pulls_s query, d_query += sum_s pulls_s key[types_s]; both queries are at a place of an array."""
     wide = uintp(key.shape[1])
     for c in range(_NONE, wide, _LANES):
-        own, found = load(query, place + c), load(d_query, place + c)
+        row_query, pulled = load(query, place + c), load(d_query, place + c)
         for s in range(lo, hi):
-            at, weight = types[s] * wide + c, spread_from(pulls, s)
-            found = multiply_add(weight, load(key, at), found)
-            store(d_key, at, multiply_add(weight, own, load(d_key, at)))
-        store(d_query, place + c, found)
+            start, weight = types[s] * wide + c, spread_from(pulls, s)
+            pulled = multiply_add(weight, load(key, start), pulled)
+            store(d_key, start, multiply_add(weight, row_query, load(d_key, start)))
+        store(d_query, place + c, pulled)
 
 
 @njit(cache=True, inline="always")
@@ -405,29 +405,29 @@ class Supported:
         if len(begin) * self.longest > self.room[1].size:
             self.room = self._room(len(begin))
         query, target = (np.empty(len(begin), np.int64) for _ in range(2))
-        found = Supports(np.zeros(len(begin) + 1, np.uint64), *self.room, query, target)
-        count_supports(tokens, begin, end, self.tally, found)
-        return found
+        supports = Supports(np.zeros(len(begin) + 1, np.uint64), *self.room, query, target)
+        count_supports(tokens, begin, end, self.tally, supports)
+        return supports
 
     def gradient(self, params: Params, rows: Supports) -> Found:
         """The kernel's derivatives, taken back to the four blocks; all on rows padded with zeros."""
-        given, slopes, scale = self.given, self.slopes, self.given.w0.dtype.type(self.model.scale)
-        wq, wk = (np.zeros((given.w0.shape[1], given.key.shape[1]), self.precision) for _ in range(2))
-        for name, room in zip(BLOCKS, (given.w0, given.w1.T, wq, wk), strict=True):
+        blocks, slopes, scale = self.given, self.slopes, self.given.w0.dtype.type(self.model.scale)
+        wq, wk = (np.zeros((blocks.w0.shape[1], blocks.key.shape[1]), self.precision) for _ in range(2))
+        for name, room in zip(BLOCKS, (blocks.w0, blocks.w1.T, wq, wk), strict=True):
             room[tuple(map(slice, params[name].shape))] = params[name]
-        np.matmul(given.w0, wq, out=given.query)
-        np.matmul(given.w0, wk, out=given.key)
-        given.key[:] *= scale
+        np.matmul(blocks.w0, wq, out=blocks.query)
+        np.matmul(blocks.w0, wk, out=blocks.key)
+        blocks.key[:] *= scale
         if self.table:
-            np.matmul(given.query, given.key.T, out=given.scores)
+            np.matmul(blocks.query, blocks.key.T, out=blocks.scores)
         for block in slopes:
             block.fill(0)
-        loss = rows_gradient(rows, scale.dtype.type(1 / len(rows.query)), given, slopes, self.space)
+        loss = rows_gradient(rows, scale.dtype.type(1 / len(rows.query)), blocks, slopes, self.space)
         if self.table:
-            np.matmul(slopes.scores, given.key, out=slopes.query)
-            np.matmul(slopes.scores.T, given.query, out=slopes.key)
+            np.matmul(slopes.scores, blocks.key, out=slopes.query)
+            np.matmul(slopes.scores.T, blocks.query, out=slopes.key)
         slopes.key[:] *= scale
-        found = {"W0": slopes.w0, "W1": slopes.w1.T, "WQ": given.w0.T @ slopes.query, "WK": given.w0.T @ slopes.key}
+        gradient = {"W0": slopes.w0, "W1": slopes.w1.T, "WQ": blocks.w0.T @ slopes.query, "WK": blocks.w0.T @ slopes.key}
         for pulled, weights in ((slopes.query, wq), (slopes.key, wk)):
-            found["W0"] += np.matmul(pulled, weights.T, out=given.w0)
-        return loss, {name: found[name][tuple(map(slice, params[name].shape))].astype(float) for name in params}
+            gradient["W0"] += np.matmul(pulled, weights.T, out=blocks.w0)
+        return loss, {name: gradient[name][tuple(map(slice, params[name].shape))].astype(float) for name in params}

@@ -117,15 +117,15 @@ class TextCounts(WindowLoss):
         """Some windows at a time, so that their counts stay few."""
         piece = max(1, self.passes.at_once // len(self.spans(starts[:1])[0]))
         parts = [starts[first : first + piece] for first in range(0, len(starts), piece)]
-        found = [self.passes.gradient(params, self.passes.count(self.tokens, *self.spans(part))) for part in parts]
-        if len(found) == 1:
-            return found[0]
+        gradients = [self.passes.gradient(params, self.passes.count(self.tokens, *self.spans(part))) for part in parts]
+        if len(gradients) == 1:
+            return gradients[0]
         shares = [len(part) / len(starts) for part in parts]
         sums = {name: np.zeros(block.shape) for name, block in params.items()}
-        for share, (_, grads) in zip(shares, found, strict=True):
+        for share, (_, grads) in zip(shares, gradients, strict=True):
             for name, total in sums.items():
                 total += share * grads[name]
-        return sum(share * loss for share, (loss, _) in zip(shares, found, strict=True)), sums
+        return sum(share * loss for share, (loss, _) in zip(shares, gradients, strict=True)), sums
 
 
 class TextCausal(TextCounts):

@@ -76,10 +76,10 @@ class TextCurves:
     @cached_property
     def alignment(self) -> np.ndarray:
         """cos(Phi, pi pi^T) (frames,): +1 where attention focuses on frequent types, -1 where it moves away from them."""
-        found = [
+        products = [
             ((self.pi @ query) @ (self.pi @ key), np.sum((query.T @ query) * (key.T @ key))) for query, key in self._factors()
         ]
-        along, square = np.array(found).T
+        along, square = np.array(products).T
         return along / np.maximum(np.sqrt(np.maximum(square, 0)) * np.sum(self.pi**2), np.finfo(float).tiny)
 
     @cached_property
@@ -97,10 +97,10 @@ class TextCurves:
         """Of every frame's attention (d, d): its column of the most frequent type, its diagonal, its entropies (frames, 3, d)."""
         from stagescope.papers.focus_dilution.blocked_kernel import attention_rows
 
-        found, nothing = np.empty((len(self.time), 3, len(self.pi))), np.empty((0, 0))
-        for out, (query, key) in zip(found, self._factors(), strict=True):
+        rows, nothing = np.empty((len(self.time), 3, len(self.pi))), np.empty((0, 0))
+        for out, (query, key) in zip(rows, self._factors(), strict=True):
             attention_rows(query, np.ascontiguousarray(self.model.scale * key.T), self.pi, self.frequent, nothing, out)
-        return found
+        return rows
 
     @property
     def on_frequent(self) -> np.ndarray:
@@ -130,11 +130,11 @@ class TextCurves:
 
 def text_curves(run: Run) -> TextCurves:
     """The curves of a focus-dilution run on a text. The text itself is not needed: the run keeps frequencies and words."""
-    params, kept = {name: run.params[name] for name in run.params}, run.config or {}
-    if "frequencies" in kept:
-        words = tuple(map(written, kept["words"]))
+    params, config = {name: run.params[name] for name in run.params}, run.config or {}
+    if "frequencies" in config:
+        words = tuple(map(written, config["words"]))
         model = rebuilt(run.spec["field"]["model"])
-        return TextCurves(run.time, params, model, np.array(kept["frequencies"]), words, kept["last_token_loss"])
+        return TextCurves(run.time, params, model, np.array(config["frequencies"]), words, config["last_token_loss"])
     law = rebuilt(run.spec["field"])
     assert isinstance(law, TokenLoss | WindowLoss)
     assert isinstance(law.process, TextCorpus)

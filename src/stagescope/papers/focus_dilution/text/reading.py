@@ -25,9 +25,9 @@ from stagescope.runs.run import Run
 
 def probes(run: Run, curves: TextCurves) -> dict[str, int]:
     """The words whose rows are followed, with their tokens; by default the three most frequent ones but the first type."""
-    asked = (run.config or {}).get("probe")
-    if asked:
-        return {word: curves.words.index(written(word)) for word in asked}
+    named = (run.config or {}).get("probe")
+    if named:
+        return {word: curves.words.index(written(word)) for word in named}
     order = np.argsort(-curves.pi, kind="stable")[1:].tolist()
     labels = {curves.words[token]: token for token in order}
     ordered = sorted(labels, key=lambda word: not word[:1].isalpha())  # stable: by frequency, marks after words
@@ -89,10 +89,10 @@ class TextFocusReading(Reading):
         """The first steps again, on the same batches, with more frames, where they pass through all that were recorded there."""
         run = self.run
         recorded = run.only(np.arange(min(int(np.searchsorted(run.step, steps)) + 1, run.frames)))
-        law, wanted = Replay(recorded, self.field), Uniform(frames=min(60, steps + 1)).steps(steps)
-        if (again := law.refined(wanted)) is None:
+        law, frame_steps = Replay(recorded, self.field), Uniform(frames=min(60, steps + 1)).steps(steps)
+        if (again := law.refined(frame_steps)) is None:
             raise StagescopeError(law.test.sentence)
-        return text_curves(again.only(np.flatnonzero(np.isin(again.step, wanted))))
+        return text_curves(again.only(np.flatnonzero(np.isin(again.step, frame_steps))))
 
     def bigram(self, until: float) -> Run:
         return bigram_flow(self.run, until)

@@ -52,9 +52,9 @@ def _loss(options: TextFocusOptions, model: Any, corpus: TextCorpus, window: int
     batch = options.batch or (32 if options.form == "causal" else 512 if options.optimizer == "adam" else 1024)
     kind = TextVariant if isinstance(model, AttentionVariant) else TextCausal if options.form == "causal" else TextCounts
     contexts = window if kind is TextCausal else 1
-    watched, most = max(1, options.watched // contexts), max(window, corpus.vocab)
-    seen = min(watched, len(corpus.train)) * contexts
-    require_work(f"the recorded loss (watched {options.watched:,})", "lower --watched or --vocab", seen, most)
+    watched, largest = max(1, options.watched // contexts), max(window, corpus.vocab)
+    positions = min(watched, len(corpus.train)) * contexts
+    require_work(f"the recorded loss (watched {options.watched:,})", "lower --watched or --vocab", positions, largest)
     return kind(model=model, process=corpus, length=window, batch=batch, seed=seed, watched=watched)
 
 
@@ -68,16 +68,16 @@ def about_text(corpus: TextCorpus, window: int, until: float | None = None, prog
 
     The attention rates c are those at scale one, as in `check`: a model of scale s has s times as much.
     """
-    made = predict(corpus, window)
+    predictions = predict(corpus, window)
     names = ("mu0", "c_bigram", "c_windows", "c_error", "sign", "separability", "separability_residual")
-    facts = {"predictions": {"window": window, **{name: getattr(made, name) for name in names}}}
-    shown: list[Any] = [_table(made, window)]
+    facts = {"predictions": {"window": window, **{name: getattr(predictions, name) for name in names}}}
+    parts: list[Any] = [_table(predictions, window)]
     if until is not None:
         events = bigram_events(corpus, until, progress=progress)
         facts["bigram_events"] = events
         listed = ", ".join(f"{name} {'not reached' if t is None else f'{t:.4g}'}" for name, t in events.items())
-        shown.append(Text(f"\nevents of the bigram flow, a prediction for SGD (t): {listed}"))
-    return AboutText(facts, tuple(shown))
+        parts.append(Text(f"\nevents of the bigram flow, a prediction for SGD (t): {listed}"))
+    return AboutText(facts, tuple(parts))
 
 
 def _table(made: Predictions, window: int) -> Table:

@@ -81,13 +81,13 @@ class TextHistory:
     def opened(self) -> dict[str, float | None]:
         """E1 ... and Q1 ..., the first few."""
         named = (("E", self.embeddings), ("Q", self.attentions))
-        return {f"{letter}{k + 1}": when for letter, times in named for k, when in enumerate(times[: LIMITS.openings])}
+        return {f"{letter}{k + 1}": time for letter, times in named for k, time in enumerate(times[: LIMITS.openings])}
 
     @cached_property
     def estimates(self) -> dict[str, Event]:
         """The same with their intervals."""
         time, values = self.curves.time, self.directions
-        return {name: intervals.opening(time, values[name], self.level(name), when) for name, when in self.opened.items()}
+        return {name: intervals.opening(time, values[name], self.level(name), moment) for name, moment in self.opened.items()}
 
     @cached_property
     def directions(self) -> dict[str, np.ndarray]:
@@ -101,8 +101,8 @@ class TextHistory:
     @cached_property
     def direction(self) -> float | None:
         """cos(Phi, pi pi^T) when Phi opens; None where it does not."""
-        when = self.attentions[0]
-        return None if when is None else float(np.interp(when, self.curves.time, self.curves.alignment))
+        time = self.attentions[0]
+        return None if time is None else float(np.interp(time, self.curves.time, self.curves.alignment))
 
     @cached_property
     def rows(self) -> list[RowCycle]:
@@ -159,17 +159,17 @@ class TextHistory:
         Turns of `least` or more count.
         """
         time = self.curves.time
-        found = _turns(time, curve, least)
-        if not found or found[-1].stop is not None:
+        turns = _turns(time, curve, least)
+        if not turns or turns[-1].stop is not None:
             return False
-        near = (time >= found[-1].start) & (np.abs(curve - found[-1].after) <= least)
+        near = (time >= turns[-1].start) & (np.abs(curve - turns[-1].after) <= least)
         return bool(time[near][0] > (time[0] + time[-1]) / 2)
 
     def three_turns(self, curve: np.ndarray, least: float, *, rising: bool) -> list[Turn]:
         """The first rise (or fall) of a curve and the two turns after it, of `least` or more; empty where there are fewer."""
-        found = _turns(self.curves.time, curve, least)
-        first = next((i for i, turn in enumerate(found) if turn.rising == rising), len(found))
-        return found[first : first + 3] if len(found) >= first + 3 else []
+        turns = _turns(self.curves.time, curve, least)
+        first = next((i for i, turn in enumerate(turns) if turn.rising == rising), len(turns))
+        return turns[first : first + 3] if len(turns) >= first + 3 else []
 
     def swings(self, least: float) -> list[float] | None:
         """How far the mean entropy falls, rises and falls again, in turns of `least` or more; None where it does not."""
@@ -193,8 +193,8 @@ def detect(curves: TextCurves, probes: Mapping[str, int], *, clock: str, status:
         events[f"focus:{word}"] = intervals.turned(up)
         events[f"dilution:{word}"] = intervals.halved(curves.time, row, level, focus)
     notes = _notes(history, probes, f"by {clock}={curves.time[-1]:.4g}")
-    missing = {name: notes[name] for name, event in events.items() if event.time is None}
-    return Stages.of(status, clock, events, stages_of(history, probes), missing)
+    reasons = {name: notes[name] for name, event in events.items() if event.time is None}
+    return Stages.of(status, clock, events, stages_of(history, probes), reasons)
 
 
 def stages_of(history: TextHistory, probes: Mapping[str, int]) -> tuple[Stage, ...]:
@@ -202,31 +202,31 @@ def stages_of(history: TextHistory, probes: Mapping[str, int]) -> tuple[Stage, .
 
     Each of these is a track, in this order.
     """
-    found = [*sorted(_openings(history), key=lambda stage: stage.start), *_row_stages(history)]
-    found += [_turned("entropy", turn, "mean entropy (nat)", "falls", "rises") for turn in history.entropy]
-    found += [_turned("rare norms", turn, "log of the mean norm of rare rows", "retract", "grow") for turn in history.norms]
-    found += [stage for word, token in probes.items() for stage in _probe_stage(history, word, token)]
-    return tuple(found)
+    stages = [*sorted(_openings(history), key=lambda stage: stage.start), *_row_stages(history)]
+    stages += [_turned("entropy", turn, "mean entropy (nat)", "falls", "rises") for turn in history.entropy]
+    stages += [_turned("rare norms", turn, "log of the mean norm of rare rows", "retract", "grow") for turn in history.norms]
+    stages += [stage for word, token in probes.items() for stage in _probe_stage(history, word, token)]
+    return tuple(stages)
 
 
 def _openings(history: TextHistory) -> list[Stage]:
     """Condensation; focus or defocus with the cosine of Phi; then one stage for each later embedding direction."""
-    opened = history.attentions[0]
-    found = [_condensation(history)]
-    later = [when for when in history.embeddings[1:] if when is not None]
-    if opened is not None and history.direction is not None:
+    attention_time = history.attentions[0]
+    stages = [_condensation(history)]
+    later = [time for time in history.embeddings[1:] if time is not None]
+    if attention_time is not None and history.direction is not None:
         name = "focus" if history.direction > 0 else "defocus"
-        stop = later[0] if later and later[0] > opened else None
+        stop = later[0] if later and later[0] > attention_time else None
         sentence = f"Phi opens with cos(Phi, pi pi^T) = {history.direction:+.4f}"
-        found.append(Stage(name, opened, stop, sentence, facts={"cosine": history.direction}))
-    for k, when in enumerate(later[: LIMITS.openings - 1], start=2):
+        stages.append(Stage(name, attention_time, stop, sentence, facts={"cosine": history.direction}))
+    for k, start in enumerate(later[: LIMITS.openings - 1], start=2):
         stop = later[k - 1] if k - 1 < len(later) else None
-        open_now = sum(q is not None and q <= when for q in history.attentions)
-        many = "1 attention direction is open" if open_now == 1 else f"{open_now} attention directions are open"
-        sentence = f"embedding direction {k} opens; {many}"
+        open_now = sum(q is not None and q <= start for q in history.attentions)
+        count_text = "1 attention direction is open" if open_now == 1 else f"{open_now} attention directions are open"
+        sentence = f"embedding direction {k} opens; {count_text}"
         facts = {"direction": k, "attention_directions": open_now}
-        found.append(Stage("lifting" if k == 2 else f"cycle {k}", when, stop, sentence, facts=facts))
-    return found
+        stages.append(Stage("lifting" if k == 2 else f"cycle {k}", start, stop, sentence, facts=facts))
+    return stages
 
 
 def _condensation(history: TextHistory) -> Stage:
@@ -268,13 +268,13 @@ def _row_stages(history: TextHistory) -> list[Stage]:
 
 def _probe_stage(history: TextHistory, word: str, token: int) -> list[Stage]:
     """All turns of a probe word's row as one stage: it may focus and dilute many times."""
-    own = _turns(history.curves.time, history.attention[:, token], LIMITS.attention)
-    if not own:
+    turns = _turns(history.curves.time, history.attention[:, token], LIMITS.attention)
+    if not turns:
         return []
-    levels = [own[0].before, *(turn.after for turn in own)]
+    levels = [turns[0].before, *(turn.after for turn in turns)]
     path, name = " -> ".join(f"{level:.3f}" for level in levels), f"row {word!r}"
     facts = {"word": word, "attention": levels}
-    return [Stage(name, own[0].start, own[-1].stop, f"attention on the most frequent type {path}", name, facts)]
+    return [Stage(name, turns[0].start, turns[-1].stop, f"attention on the most frequent type {path}", name, facts)]
 
 
 def _turned(name: str, turn: Turn, what: str, down: str, up: str) -> Stage:

@@ -6,10 +6,11 @@ from functools import cached_property, partial
 import numpy as np
 
 from stagescope.detect.stage import Stage, Stages
+from stagescope.papers.focus_dilution.study import WORDS
 from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
 from stagescope.papers.focus_dilution.text.reading import TextFocusReading, probes
 from stagescope.papers.focus_dilution.text.stages import opening_level
-from stagescope.papers.focus_dilution.views import GLOSSARY, embedding_view, openings_view
+from stagescope.papers.focus_dilution.views import embedding_view, openings_view
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
@@ -23,7 +24,7 @@ TYPES = 40
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Sample:
     """The curves of the frames shown, and the words that are followed."""
 
     curves: TextCurves
@@ -42,14 +43,14 @@ class _Seen:
     @cached_property
     def first(self) -> list[int]:
         """Types in the order of curves: probe words, then by frequency."""
-        asked = list(self.probes.values())
-        return [*asked, *(token for token in self.often if token not in asked)]
+        probes = list(self.probes.values())
+        return [*probes, *(token for token in self.often if token not in probes)]
 
     @cached_property
     def mapped(self) -> list[int]:
         """Types of the attention map, most frequent first: the most frequent ones, and the probe words."""
-        chosen = {*self.often[:TYPES], *self.probes.values()}
-        return [token for token in self.often if token in chosen]
+        tokens = {*self.often[:TYPES], *self.probes.values()}
+        return [token for token in self.often if token in tokens]
 
     @property
     def most(self) -> str:
@@ -68,127 +69,126 @@ def text_focus_views(reading: Reading) -> list[Maker]:
     run = reading.run
     vocab = len(run.params["W0"][0])
     some = shown(run, vocab * max(TYPES, vocab / 25), OBSERVED)  # entropies need all rows, but of one frame at a time
-    found = text_curves(some.run)
-    seen = _Seen(found, some.frames, probes(run, found))
+    run_curves = text_curves(some.run)
+    sample = _Sample(run_curves, some.frames, probes(run, run_curves))
     return [
-        partial(_loss, run, seen),
-        partial(_attention, seen),
-        partial(_focus, seen),
-        *(partial(_probe, seen, place) for place in range(min(4, len(seen.probes)))),
-        partial(_entropy, seen),
-        partial(_itself, seen),
-        *(partial(_values, seen, name) for name in ("W0", "scores")),
-        partial(_alignment, seen),
-        partial(_embedding, seen),
-        partial(_row_norms, seen),
+        partial(_loss, run, sample),
+        partial(_attention, sample),
+        partial(_focus, sample),
+        *(partial(_probe, sample, place) for place in range(min(4, len(sample.probes)))),
+        partial(_entropy, sample),
+        partial(_itself, sample),
+        *(partial(_values, sample, name) for name in ("W0", "scores")),
+        partial(_alignment, sample),
+        partial(_embedding, sample),
+        partial(_row_norms, sample),
         partial(norms_view, run),
         partial(speed_view, run),
     ]
 
 
-def _loss(run: Run, seen: _Seen) -> View | None:
+def _loss(run: Run, sample: _Sample) -> View | None:
     levels = (
-        Level("uniform prediction, ln d", float(np.log(len(seen.words)))),
-        Level("without context, H(pi)", seen.curves.unigram),
-        Level("given the last token alone", seen.curves.floor),
+        Level("uniform prediction, ln d", float(np.log(len(sample.words)))),
+        Level("without context, H(pi)", sample.curves.unigram),
+        Level("given the last token alone", sample.curves.floor),
     )
     about = f"Cross-entropy of the next token in nats, on {run.spec['field']['watched']:,} windows of the text."
     return loss_view(run, levels, f"{about} Longer contexts may give a lower loss than the last token alone.")
 
 
-def _attention(seen: _Seen) -> View:
-    chosen, left = seen.mapped, len(seen.words) - len(seen.mapped)
-    kept = seen.curves.attention(chosen)[:, :, chosen]
-    words = tuple(seen.words[token] for token in chosen)
+def _attention(sample: _Sample) -> View:
+    tokens, remaining = sample.mapped, len(sample.words) - len(sample.mapped)
+    values = sample.curves.attention(tokens)[:, :, tokens]
+    words = tuple(sample.words[token] for token in tokens)
     columns, about = words, "Row = query word, column = key word, in a long window with the frequencies of the text."
-    if left:
-        kept = np.concatenate([kept, 1 - kept.sum(axis=2, keepdims=True)], axis=2)
+    if remaining:
+        values = np.concatenate([values, 1 - values.sum(axis=2, keepdims=True)], axis=2)
         columns = (*words, "all others")
-        about += f" The most frequent words and the probe words; the last column is attention on the {left:,} others together."
+        about += (
+            f" The most frequent words and the probe words; the last column is attention on the {remaining:,} others together."
+        )
     return matrix(
         "attention",
         "Attention between words",
         about,
-        kept,
+        values,
         rows=words,
         columns=columns,
-        frames=seen.frames,
+        frames=sample.frames,
     )
 
 
-def _focus(seen: _Seen) -> View:
+def _focus(sample: _Sample) -> View:
     """Attention on the most frequent type, word by word: up is focus, back is dilution."""
-    base = Level("its frequency in the text", float(seen.curves.pi[seen.curves.frequent]))
-    about = f"Attention of each word's row on {seen.most}, the most frequent type. Rising is focus, returning is dilution."
-    made, title = many_curves(seen.curves.on_frequent, seen.words, first=seen.first), "Focus and dilution, word by word"
-    return curves("focus", title, about + seen.whose, f"attention on {seen.most}", made, levels=[base], frames=seen.frames)
+    base = Level("its frequency in the text", float(sample.curves.pi[sample.curves.frequent]))
+    about = f"Attention of each word's row on {sample.most}, the most frequent type. Rising is focus, returning is dilution."
+    lines, title = many_curves(sample.curves.on_frequent, sample.words, first=sample.first), "Focus and dilution, word by word"
+    return curves("focus", title, about + sample.whose, f"attention on {sample.most}", lines, levels=[base], frames=sample.frames)
 
 
-def _probe(seen: _Seen, place: int) -> View:
+def _probe(sample: _Sample, place: int) -> View:
     """The row of one probe word: the keys that ever have most of its attention."""
-    word, token = list(seen.probes.items())[place]
-    row = seen.curves.attention([token])[:, 0]
+    word, token = list(sample.probes.items())[place]
+    row = sample.curves.attention([token])[:, 0]
     tops = np.argsort(-np.max(row, axis=0, where=np.isfinite(row), initial=0.0), kind="stable").tolist()
     about = f"The attention row of “{word}”: the words that at some time have most of it." + left_out(len(tops), what="words")
-    made = many_curves(row, seen.words, first=tops)
-    return curves(f"probe-{place + 1}", f"Where “{word}” looks", about, "attention", made, frames=seen.frames)
+    lines = many_curves(row, sample.words, first=tops)
+    return curves(f"probe-{place + 1}", f"Where “{word}” looks", about, "attention", lines, frames=sample.frames)
 
 
-def _entropy(seen: _Seen) -> View:
-    base = Level("entropy of the frequencies", seen.curves.unigram)
+def _entropy(sample: _Sample) -> View:
+    base = Level("entropy of the frequencies", sample.curves.unigram)
     about = "Entropy of each word's row of attention, in nats: low where it looks at few words. Mean: weighed by frequency."
-    rows = many_curves(seen.curves.entropy, seen.words, first=seen.first, named=len(seen.probes))
-    made = [Curve("mean", seen.curves.mean_entropy), *rows[: MOST - 1]]
-    about += left_out(len(seen.words), MOST - 1, "words")
-    return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
+    rows = many_curves(sample.curves.entropy, sample.words, first=sample.first, named=len(sample.probes))
+    lines = [Curve("mean", sample.curves.mean_entropy), *rows[: MOST - 1]]
+    about += left_out(len(sample.words), MOST - 1, "words")
+    return curves("entropy", "Entropy of attention rows", about, "nats", lines, levels=[base], frames=sample.frames)
 
 
-def _itself(seen: _Seen) -> View:
-    about = "Attention of each word's row on the word itself." + seen.whose
-    made = many_curves(seen.curves.on_itself, seen.words, first=seen.first)
-    return curves("itself", "Attention on oneself", about, "attention on itself", made, frames=seen.frames)
+def _itself(sample: _Sample) -> View:
+    about = "Attention of each word's row on the word itself." + sample.whose
+    lines = many_curves(sample.curves.on_itself, sample.words, first=sample.first)
+    return curves("itself", "Attention on oneself", about, "attention on itself", lines, frames=sample.frames)
 
 
-def _values(seen: _Seen, name: str) -> View:
-    found = seen.curves.score_values if name == "scores" else seen.curves.embedding_values
-    return openings_view(name, found, opening_level(found), seen.frames)
+def _values(sample: _Sample, name: str) -> View:
+    values = sample.curves.score_values if name == "scores" else sample.curves.embedding_values
+    return openings_view(name, values, opening_level(values), sample.frames)
 
 
-def _alignment(seen: _Seen) -> View:
+def _alignment(sample: _Sample) -> View:
     about = "cos(Phi, pi pi^T): +1 where attention opens towards frequent words, -1 where it opens away from them."
-    made = [Curve("alignment", seen.curves.alignment)]
-    return curves("alignment", "Direction of the attention scores", about, "cosine", made, frames=seen.frames)
+    lines = [Curve("alignment", sample.curves.alignment)]
+    return curves("alignment", "Direction of the attention scores", about, "cosine", lines, frames=sample.frames)
 
 
-def _row_norms(seen: _Seen) -> View:
-    rows = many_curves(seen.curves.norms, seen.words, first=seen.first, named=len(seen.probes))
-    made = [Curve("the rarer half, mean", seen.curves.rare_norm), *rows[: MOST - 1]]
+def _row_norms(sample: _Sample) -> View:
+    rows = many_curves(sample.curves.norms, sample.words, first=sample.first, named=len(sample.probes))
+    lines = [Curve("the rarer half, mean", sample.curves.rare_norm), *rows[: MOST - 1]]
     about = "Length of each word's row of W0, and the geometric mean over the less frequent half of the words."
-    about += left_out(len(seen.words), MOST - 1, "words")
-    return curves("row-norms", "Norms of the embedding's rows", about, "norm", made, log=True, frames=seen.frames)
+    about += left_out(len(sample.words), MOST - 1, "words")
+    return curves("row-norms", "Norms of the embedding's rows", about, "norm", lines, log=True, frames=sample.frames)
 
 
-def _embedding(seen: _Seen) -> View:
-    drawn = f" The probe words and the most frequent of {len(seen.words):,} words, {MOST_POINTS} in all, are drawn."
-    return embedding_view("words", seen.curves.params["W0"], seen.words, seen.first, drawn, seen.frames)
+def _embedding(sample: _Sample) -> View:
+    sentence = f" The probe words and the most frequent of {len(sample.words):,} words, {MOST_POINTS} in all, are drawn."
+    return embedding_view("words", sample.curves.params["W0"], sample.words, sample.first, sentence, sample.frames)
 
 
 # A run of focus and dilution on a text in words: the text, the model, and what happens in each stage, with its numbers.
-
-TEXT = {
-    "focused": "Event: the mean entropy of attention rows has its first low.",
-    "diluted": "Event: the mean entropy of attention rows has risen again.",
-    "rows": "Rows of attention, one for each type of token as a query.",
-    "rare norms": "The mean length of the embeddings of rare types.",
-}
 
 
 def explain_run(reading: TextFocusReading) -> Explained:
     stages, law = reading.told_stages, reading.law
     types = f"the {law.model.vocab:,} most frequent types of the text {law.process.title}"
     layer = f"One attention layer (embedding of width {law.model.width}) learns to predict the next word among {types}"
-    said = f"{layer}, from windows of {law.length} words. {motion_words(reading.run)}"
-    return Explained(said, captions=captions(stages, lambda stage: _said(stage, stages)), glossary={**GLOSSARY, **TEXT})
+    sentence = f"{layer}, from windows of {law.length} words. {motion_words(reading.run)}"
+    return Explained(
+        sentence,
+        captions=captions(stages, lambda stage: _said(stage, stages)),
+        glossary={**WORDS.glossary["run"], **WORDS.glossary["text"]},
+    )
 
 
 def _said(stage: Stage, stages: Stages) -> str:
@@ -196,25 +196,27 @@ def _said(stage: Stage, stages: Stages) -> str:
     if stage.name == "condensation" and facts.get("E1") is not None:
         lined = f"All embeddings line up along one direction, which is open at {stages.clock} = {facts['E1']:.4g} (E1)."
         second = facts.get("second_over_first")
-        beside = "" if second is None else f" The second direction is {100 * second:.2g} % of the first then."
-        return f"{lined}{beside} The model learns how frequent words are."
+        second_text = "" if second is None else f" The second direction is {100 * second:.2g} % of the first then."
+        return f"{lined}{second_text} The model learns how frequent words are."
     if stage.name in ("focus", "defocus") and "cosine" in facts:
         turn = "to" if stage.name == "focus" else "away from"
         along = f"the scores open along the frequencies of the words (cosine {facts['cosine']:+.3f})"
         return f"Attention turns {turn} the most frequent word: {along}. {_rows(stages)}".strip()
     if "direction" in facts:
         order = {2: "second", 3: "third"}.get(facts["direction"], f"{facts['direction']}th")
-        many = facts["attention_directions"]
-        opened = f"{many} direction{'s' if many != 1 else ''} of the scores {'are' if many != 1 else 'is'} open"
-        return f"A {order} embedding direction opens, {opened}: words become different from each other. {_rows(stages)}".strip()
+        count = facts["attention_directions"]
+        open_text = f"{count} direction{'s' if count != 1 else ''} of the scores {'are' if count != 1 else 'is'} open"
+        return (
+            f"A {order} embedding direction opens, {open_text}: words become different from each other. {_rows(stages)}".strip()
+        )
     return plain(stage)
 
 
 def _rows(stages: Stages) -> str:
     """How many rows focused, and how many of these diluted, over the whole run."""
-    found = {stage.name: stage.facts for stage in stages if stage.track == "rows"}
-    if "rows focus" not in found:
+    facts = {stage.name: stage.facts for stage in stages if stage.track == "rows"}
+    if "rows focus" not in facts:
         return ""
-    focus, dilute = found["rows focus"], found["rows dilute"]
+    focus, dilute = facts["rows focus"], facts["rows dilute"]
     gain = f"{focus['rows']} of {focus['of_rows']} rows focus on it in this run (median gain {focus['median_gain']:.3f})"
     return f"{gain}, and {dilute['rows']} of these lose half of it again."
