@@ -39,7 +39,7 @@ def main(words: Sequence[str] = ()) -> bool:
     parser.add_argument("--only", nargs="+", default=[""], metavar="TAG", help="with --renew: claims whose tags begin so")
     given = parser.parse_args(words)
     KEEP.mkdir(exist_ok=True)
-    good = True
+    good, commit = True, how_sure.commit()  # of the rules that judge, not of what is committed meanwhile
     for name in given.studies or studies():
         claims = with_nulls(studies()[name])
         table = {line["tag"]: _line(line) for line in how_sure.counts().get(name, {"claims": []})["claims"]}
@@ -49,7 +49,7 @@ def main(words: Sequence[str] = ()) -> bool:
         drawn = changed if given.renew else ()
         counts = calibrate(name, given.draws, given.first, claims=drawn, keep=keep, workers=1 if given.renew else given.workers)
         lines = (table if given.renew else {}) | {line.tag: line for line in counts.lines}
-        drawn_now = {"commit": how_sure.commit(), "draws": given.draws, "first": given.first}
+        drawn_now = {"commit": commit, "draws": given.draws, "first": given.first}
         if given.renew:
             drawn_now["claims"] = [claim.tag for claim in changed]
         listed = tuple(lines[claim.tag] for claim in claims if claim.tag in lines)
