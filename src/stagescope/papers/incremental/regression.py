@@ -154,11 +154,11 @@ def wkb_times(time: np.ndarray, rate: np.ndarray, known: tuple[float, float], si
     from scipy.integrate import cumulative_trapezoid
 
     phase = cumulative_trapezoid(rate, time, initial=0.0)
-    sigma, when = known
-    if not time[0] <= when <= time[-1]:
-        raise InputError(f"the escape at t={when:g} is not on the trajectory, which covers {time[0]:g} to {time[-1]:g}")
-    wanted = np.interp(when, time, phase) + np.log(sigma / np.asarray(sigmas, dtype=float))
-    return np.interp(wanted, phase, time, left=np.nan, right=np.nan)
+    sigma, escape_time = known
+    if not time[0] <= escape_time <= time[-1]:
+        raise InputError(f"the escape at t={escape_time:g} is not on the trajectory, which covers {time[0]:g} to {time[-1]:g}")
+    escape_phases = np.interp(escape_time, time, phase) + np.log(sigma / np.asarray(sigmas, dtype=float))
+    return np.interp(escape_phases, phase, time, left=np.nan, right=np.nan)
 
 
 Noise = Literal["logits", "weights"]
@@ -320,9 +320,9 @@ class Regression(OfModel, Described):
 
         if layout.names != BLOCKS:
             raise ValueError(f"the kernel reads blocks in the order a, V, got {', '.join(layout.names)}")
-        held = self._held.copy()
-        held[RATES] = [rates[name] for name in BLOCKS]
-        return direct(velocity, layout.size, held)
+        constants = self._held.copy()
+        constants[RATES] = [rates[name] for name in BLOCKS]
+        return direct(velocity, layout.size, constants)
 
 
 class RegressionLoss(Regression, Objective):
@@ -515,10 +515,10 @@ class RegressionSampled(OfModel, Described, ByPasses):
 
     def arrays(self, on: np.ndarray | None) -> Any:
         """Tokens and target; for all contexts sqrt(N d) e_n x e_i, once each: their second moments are exactly those of all."""
-        if on is None:
-            size = self.model.positions * self.model.dim
-            on = (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, self.model.dim)
-        return {"tokens": on, "target": self.model.target}
+        shape = self.model.positions, self.model.dim
+        size = shape[0] * shape[1]
+        tokens = (np.sqrt(size) * np.eye(size)).reshape(size, *shape) if on is None else on
+        return {"tokens": tokens, "target": self.model.target}
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, token by token."""

@@ -86,14 +86,14 @@ class EqualHeadsPath:
         """One more step of the solver: the propagator by the exponential of the mean law."""
         from scipy.linalg import expm
 
-        found = next(self._source, None)
-        if found is None:
+        step = next(self._source, None)
+        if step is None:
             return False
-        (t, point), last = found, self.known[-1]
+        (t, point), last = step, self.known[-1]
         h, ends = t - last.t, (last.point, point)
         velocities = (self.velocity(last.point), self.velocity(point))
         middle = between(0.5, h, ends, velocities)
-        laws = [self.jacobian(each) for each in (last.point, middle, point)]
+        laws = [self.jacobian(state) for state in (last.point, middle, point)]
         matrix = expm(h * (laws[0] + 4 * laws[1] + laws[2]) / 6) @ last.matrix
         size = float(np.linalg.norm(matrix))
         rate = float(np.max(np.real(np.linalg.eigvals(laws[2])))) if h > 0 else last.rate
@@ -160,17 +160,17 @@ def head_deviations(start: Params) -> tuple[np.ndarray, np.ndarray, float]:
     """The mean head (N + k), the deviations of heads from it (H, N + k) of norm 1, and the logarithm of their norm."""
     heads = np.hstack([start["a"], start["V"]])
     mean = heads.mean(axis=0)
-    apart = heads - mean
-    top = float(np.abs(apart).max())
+    deviations = heads - mean
+    top = float(np.abs(deviations).max())
     if top == 0:
-        return mean, apart, -np.inf
-    size = float(np.linalg.norm(apart / top))
-    return mean, apart / top / size, float(np.log(top) + np.log(size))
+        return mean, deviations, -np.inf
+    size = float(np.linalg.norm(deviations / top))
+    return mean, deviations / top / size, float(np.log(top) + np.log(size))
 
 
 def has_room(size: float) -> bool:
     """Whether a difference of heads at the start is small beside eta."""
-    return LIMITS.dominant * size <= LIMITS.most
+    return LIMITS.dominant * size <= LIMITS.majority
 
 
 def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
@@ -191,13 +191,14 @@ def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, unt
 
 def wanted_eta(size: float) -> float:
     """The difference at which all heads are followed, from the one at the start; refused where there is no room to grow."""
-    needed = LIMITS.dominant * size
+    least = LIMITS.dominant * size
     if not has_room(size):
+        ratio = least / LIMITS.majority
         raise InputError(
-            f"heads differ by {size:.3g} at the start, {needed / LIMITS.most:.3g} times the most from which they part one after "
+            f"heads differ by {size:.3g} at the start, {ratio:.3g} times the most from which they part one after "
             "the other; take a smaller --init-scale, the initial noise of attention scores or, with --noise weights, of weights"
         )
-    return max(LIMITS.moved, needed)
+    return max(LIMITS.moved_distance, least)
 
 
 def regression_path(law: Regression, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
@@ -206,7 +207,7 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     All of them, whatever was `seen`.
     """
     model, forms = law.model, law.forms
-    mean, apart, log_size = head_deviations(start)
+    mean, deviations, log_size = head_deviations(start)
     size = float(np.exp(log_size))
     eta = wanted_eta(size)
     blocks = {"a": mean[: model.positions], "V": mean[model.positions :]}
@@ -216,20 +217,20 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
         next((place for place in path if path.loss(place.point) < middles[0]), None)
         curve = path.equal_curve(path.known)
         first = transitions(*curve, forms.levels)[0]
-        why = "there is one head" if model.heads == 1 else "heads start exactly equal and stay so"
+        reason = "there is one head" if model.heads == 1 else "heads start exactly equal and stay so"
         events = {"t1": of_two_sizes(first, first, f"it does not come by t={until:g}")}
-        events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(middles))}
+        events |= {f"t{j + 1}": Predicted(None, reason=reason) for j in range(1, len(middles))}
         return _saddle_path(events, curve, None, forms, eta, curve[0], {})
-    times_of_noises = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
-    curves = [_curve(path, each, middles[forms.reachable - 1]) for each in times_of_noises]
+    times_of_noises = [path.parted(deviations, log_size, threshold) for threshold in (eta, eta / 2)]
+    curves = [_curve(path, parting, middles[forms.reachable - 1]) for parting in times_of_noises]
     coarse, fine = (transitions(*curve, forms.levels) for curve in curves)
-    why = f"it does not come by t={until:g}" if times_of_noises[1] else f"heads have not parted by t={until:g}"
-    why = why if len(model.gains) == forms.reachable else f"{model.heads} heads reach plateau {forms.reachable} at most"
-    events = {f"t{j + 1}": _extrapolated(coarse[j], fine[j], why) for j in range(len(middles))}
+    reason = f"it does not come by t={until:g}" if times_of_noises[1] else f"heads have not parted by t={until:g}"
+    reason = reason if len(model.gains) == forms.reachable else f"{model.heads} heads reach plateau {forms.reachable} at most"
+    events = {f"t{j + 1}": _extrapolated(coarse[j], fine[j], reason) for j in range(len(middles))}
     if size < LIMITS.lost:
         lost = f"heads differ by {size:.1g} at the start: what parts the heads after the first two is lost to rounding"
         events |= {name: Predicted(None, reason=lost) for name in events if name not in ("t1", "t2")}
-    sizes = {"heads": np.array([place.size(apart) + log_size for place in path.known])}
+    sizes = {"heads": np.array([place.size(deviations) + log_size for place in path.known])}
     times = np.array([place.t for place in path.known])
     return _saddle_path(events, curves[1], times_of_noises[1], forms, eta, times, sizes)
 

@@ -63,10 +63,10 @@ def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, diff
             continue
         judged = falls[-1].high
         begin = int(np.clip(np.searchsorted(step, falls[-1].start, side="right") - 1, 0, now - 1))
-        known, new = int(np.argmin(held[: begin + 1])), begin + 1 + int(np.argmin(held[begin + 1 : now + 1]))
-        mean, error = difference(new, known)
+        old, new = int(np.argmin(held[: begin + 1])), begin + 1 + int(np.argmin(held[begin + 1 : now + 1]))
+        mean, error = difference(new, old)
         if not mean < -error:
-            return Stop(known, now)
+            return Stop(old, now)
     return Stop(int(np.argmin(held)), len(step) - 1)
 
 
@@ -135,8 +135,8 @@ class Stopping:
         """The held-out loss of every sequence."""
         model, tokens = self.law.model, self.held_law.all.by_sequence
         logits = model.logits(self.curves.at(frame), tokens)
-        drawn = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
-        return -np.mean(drawn[..., 0], axis=1)
+        log_probabilities = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
+        return -np.mean(log_probabilities[..., 0], axis=1)
 
     @cached_property
     def stops(self) -> Mapping[str, Stop]:
@@ -173,9 +173,9 @@ class Stopping:
         logs = {ridge: np.full(classes, np.log(process.vocab)) for ridge in LIMITS.ridges}
         contexts, moments = Contexts.of(process, tokens, start), drawn_moments(process, tokens, start)
         for j in range(1, classes):
-            known, matrices = contexts.known_to(j), None
+            class_contexts, matrices = contexts.known_to(j), None
             for ridge in LIMITS.ridges:  # from stiff to loose, each fit starts at the one before
-                matrices, converged = fit(known, moments[:j], ridge, matrices)
+                matrices, converged = fit(class_contexts, moments[:j], ridge, matrices)
                 logs[ridge][j] = self._judged(matrices) if converged else np.nan
         return logs
 
@@ -194,8 +194,8 @@ class Stopping:
         model, law = self.law.model, self.validation_law
         logits = model.logits(self.curves.at(frame), law.all.by_sequence)
         fitted = log_softmax(self._ridge_fits[groups].scores(law.all.by_sequence, model.context))
-        each = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
-        return TWO_SIDED * float(each.std(ddof=1) / np.sqrt(len(each)))
+        differences = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
+        return TWO_SIDED * float(differences.std(ddof=1) / np.sqrt(len(differences)))
 
     @property
     def best_by_ridge(self) -> Mapping[float, int | None]:
@@ -253,17 +253,17 @@ def stopping(run: Run, held_sequences: int | None = None, patience: float | None
         10.0
     """
     curves = lag_curves(run)
-    why = no_stopping(curves.law) or (None if "step" in run.series else "a flow has no steps; early stopping needs a descent")
-    if why is not None:
-        raise InputError(why)
+    reason = no_stopping(curves.law) or (None if "step" in run.series else "a flow has no steps; early stopping needs a descent")
+    if reason is not None:
+        raise InputError(reason)
     if held_sequences is not None and held_sequences < 2:
         raise InputError(f"{held_sequences} held-out sequences have no standard error; take at least 2")
     if patience is not None and not (np.isfinite(patience) and patience > 0):
         raise InputError(f"patience is {patience:g} steps, but must be positive and finite")
-    held = max(2, round(LIMITS.held * curves.law.sequences)) if held_sequences is None else held_sequences
+    held_count = max(2, round(LIMITS.held_share * curves.law.sequences)) if held_sequences is None else held_sequences
     step = run.step.astype(float)
     waits = LIMITS.patience * float(step[-1]) if patience is None else patience
-    return Stopping(curves, step, np.asarray(run.series["loss"]), held, waits)
+    return Stopping(curves, step, np.asarray(run.series["loss"]), held_count, waits)
 
 
 def no_stopping(law: Any) -> str | None:
@@ -308,10 +308,10 @@ def overfits(found: Stopping | str) -> Regime:
         return not_applicable(found)
     least, gain = _counts(found), found.gain
     if gain <= least:
-        said = (
+        sentence = (
             f"{found.law.sequences} sequences are not overfitted: {gain:.3g} above the best frame at the end ({least:.2g} counts)"
         )
-        return not_applicable(said)
+        return not_applicable(sentence)
     # a run that got worse has nothing to say of stopping if it never was on the ladder, or if there is none to see
     losses, excess = found.curves.levels.losses, found.validation - found.validation_law.floor
     half, height = float((losses[0] + losses[1]) / 2 - losses[-1]), float(losses[0] - losses[-1])
@@ -332,13 +332,13 @@ def decided(found: Stopping | str) -> Regime:
         return regime
     best = found.best_class
     if best is None:
-        by = ", ".join(f"{j} at ridge {ridge:g}" for ridge, j in found.best_by_ridge.items())
-        return Regime(False, f"which likelihood fit is best has not settled as the ridge vanishes: {by}")
-    reached = max(found.nearest(found.stops[rule].frame) for rule in ("oracle", "end"))
-    if reached < best:
-        return Regime(False, f"the run ends as class {reached}, before class {best}: more steps are needed")
-    by = " and ".join(f"{ridge:g}" for ridge in LIMITS.ridges[-2:])
-    return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {by}")
+        listing = ", ".join(f"{j} at ridge {ridge:g}" for ridge, j in found.best_by_ridge.items())
+        return Regime(False, f"which likelihood fit is best has not settled as the ridge vanishes: {listing}")
+    highest_class = max(found.nearest(found.stops[rule].frame) for rule in ("oracle", "end"))
+    if highest_class < best:
+        return Regime(False, f"the run ends as class {highest_class}, before class {best}: more steps are needed")
+    listing = " and ".join(f"{ridge:g}" for ridge in LIMITS.ridges[-2:])
+    return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {listing}")
 
 
 @claim("ISA:early-stopping", lambda evidence: decided(evidence.stopping))

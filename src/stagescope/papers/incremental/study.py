@@ -206,8 +206,8 @@ def rule(options: IncrementalOptions) -> str:
 def check_use(options: IncrementalOptions) -> None:
     """Refuse what would have no effect."""
     if options.model != "transformer":
-        own = tuple(name for name in OF_TRANSFORMERS if name != "layers" or options.model != "content")
-        refuse_unused(options, (*own, "dropout_steps"), "it belongs to --model transformer")
+        transformer_options = tuple(name for name in OF_TRANSFORMERS if name != "layers" or options.model != "content")
+        refuse_unused(options, (*transformer_options, "dropout_steps"), "it belongs to --model transformer")
     else:
         refuse_unused(options, ("rate_attention",), "the transformer has one step size, --rate-values")
         refuse_unused(options, ("init_scale",), "the transformer starts at the scale of its layers")
@@ -226,8 +226,8 @@ def check_use(options: IncrementalOptions) -> None:
     if options.init == "xavier" and options.model == "content":
         refuse_unused(options, ("init_scale",), "the scale is that of --init xavier")
     if options.model in FLOWS:
-        why = f"{options.model} is a flow"
-        refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_STEPS, "dim", "feature_seed"), why)
+        reason = f"{options.model} is a flow"
+        refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_STEPS, "dim", "feature_seed"), reason)
     elif options.model == "regression-transformer":
         refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_FLOWS), "the regression transformer descends on vector tokens")
     else:

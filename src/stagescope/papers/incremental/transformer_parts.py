@@ -182,8 +182,8 @@ class RowHeads:
     def forward(self, x: np.ndarray, size: np.ndarray, part: np.ndarray, count: int, first: int) -> None:
         """`first` sequences come before these."""
         queries, pairs, weights, mixed = self._kept(count)
-        chosen = self._chosen(x, count)
-        self.maps.asking.forward(chosen, self._chosen(size, count), queries)
+        asking_rows = self._chosen(x, count)
+        self.maps.asking.forward(asking_rows, self._chosen(size, count), queries)
         self.maps.asked.forward(x, size, pairs)
         q, k, v = self._views(queries, pairs, count)
         turn(self.model, q, self.rows)
@@ -194,8 +194,8 @@ class RowHeads:
             scores += self.bias
         attend(weights, self.model.positions, self.room.low)
         if self.drop is not None:
-            kept = kept_factors(self.model, self.drop, first * len(self.rows), self._dropped("factor", count), self.room)
-            scores = np.swapaxes(np.multiply(weights[..., : self.model.positions], kept, out=self._dropped("", count)), 1, 2)
+            factors = kept_factors(self.model, self.drop, first * len(self.rows), self._dropped("factor", count), self.room)
+            scores = np.swapaxes(np.multiply(weights[..., : self.model.positions], factors, out=self._dropped("", count)), 1, 2)
         np.matmul(scores, v, out=np.swapaxes(mixed, 1, 2))
         np.dot(mixed.reshape(len(part), -1), self.out, out=part)
 
@@ -211,26 +211,26 @@ class RowHeads:
         np.dot(g, self.out.T, out=d_mixed.reshape(len(g), -1))
         q, k, v = self._views(queries, pairs, count)
         dq, dk, dv = self._views(d_queries, d_pairs, count)
-        seen = [block[..., : self.model.positions] for block in (weights, d_weights)]
+        visible = [block[..., : self.model.positions] for block in (weights, d_weights)]
         if self.drop is not None:
-            seen[0] = self._dropped("", count)
-        attention, d_scores, d_mixed = (np.swapaxes(block, 1, 2) for block in (*seen, d_mixed))
+            visible[0] = self._dropped("", count)
+        attention, d_scores, d_mixed = (np.swapaxes(block, 1, 2) for block in (*visible, d_mixed))
         np.matmul(np.swapaxes(attention, 2, 3), d_mixed, out=dv)
         np.matmul(d_mixed, np.swapaxes(v, 2, 3), out=d_scores)
         if self.drop is not None:
-            seen[1] *= self._dropped("factor", count)
+            visible[1] *= self._dropped("factor", count)
         back_attend(weights, self.model.positions, d_weights)
         if self.bias is not None:
             self.d_bias += d_scores.sum(axis=0)
         np.matmul(d_scores, k, out=dq)
         np.matmul(np.swapaxes(d_scores, 2, 3), q, out=dk)
         everywhere = np.arange(self.model.positions)
-        for block, at in ((q, self.rows), (dq, self.rows), (k, everywhere), (dk, everywhere)):
-            turn(self.model, block, at, back=True)
+        for block, positions in ((q, self.rows), (dq, self.rows), (k, everywhere), (dk, everywhere)):
+            turn(self.model, block, positions, back=True)
         self.maps.asked.backward(d_pairs, pairs, x, size, gx)
-        chosen, more = self._chosen(x, count), self.room.take("chosen_g", len(queries), x.shape[1])
-        self.maps.asking.backward(d_queries, queries, chosen, self._chosen(size, count), more, fresh=True)
-        gx.reshape(count, -1, x.shape[1])[:, self.rows] += more.reshape(count, -1, x.shape[1])
+        asking_rows, asking_gradient = self._chosen(x, count), self.room.take("chosen_g", len(queries), x.shape[1])
+        self.maps.asking.backward(d_queries, queries, asking_rows, self._chosen(size, count), asking_gradient, fresh=True)
+        gx.reshape(count, -1, x.shape[1])[:, self.rows] += asking_gradient.reshape(count, -1, x.shape[1])
 
     def _chosen(self, x: np.ndarray, count: int) -> np.ndarray:
         """Rows that ask."""
@@ -259,8 +259,8 @@ def kept_factors(model: Transformer, drop: np.uint64, first: int, out: np.ndarra
 
 def padded(matrix: np.ndarray, axis: int) -> np.ndarray:
     """With zeros up to a multiple of LANES along one axis."""
-    missing = whole_lanes(matrix.shape[axis]) - matrix.shape[axis]
-    return np.ascontiguousarray(np.pad(matrix, [(0, missing if at == axis else 0) for at in range(matrix.ndim)]))
+    padding = whole_lanes(matrix.shape[axis]) - matrix.shape[axis]
+    return np.ascontiguousarray(np.pad(matrix, [(0, padding if dimension == axis else 0) for dimension in range(matrix.ndim)]))
 
 
 class Output:
@@ -356,8 +356,8 @@ def from_stripes(flat: np.ndarray, rows: int, stripe: int) -> np.ndarray:
 
 
 def _stripes(columns: int, stripe: int) -> list[tuple[int, int]]:
-    whole = columns - columns % stripe
-    return [(at, stripe) for at in range(0, whole, stripe)] + [(at, LANES) for at in range(whole, columns, LANES)]
+    full = columns - columns % stripe
+    return [(column, stripe) for column in range(0, full, stripe)] + [(column, LANES) for column in range(full, columns, LANES)]
 
 
 ROWS = 5
@@ -381,10 +381,10 @@ class PairHeads:
         # scores (head, row, token that asks, pair that is seen); pairs that the row does not see are never looked up
         bias = lag_bias(model, params, 1)
         self.table = room.take("table", model.heads, len(self.rows), model.vocab, len(x))
-        for rows, asks, seen, flat, split in self._groups(self.table):
-            np.matmul(q[:, asks], np.swapaxes(k[:, : seen * model.vocab], 1, 2), out=flat)
+        for rows, asks, stop, flat, split in self._groups(self.table):
+            np.matmul(q[:, asks], np.swapaxes(k[:, : stop * model.vocab], 1, 2), out=flat)
             if bias is not None:
-                split += bias[:, rows, None, :seen, None]
+                split += bias[:, rows, None, :stop, None]
         self.d_table, self.d_values = room.zeros("d_table", *self.table.shape), room.zeros("d_values", *self.values.shape)
         self.d_x = room.zeros("d_pair_stream", *x.shape)
 
@@ -413,9 +413,9 @@ class PairHeads:
         model, vocab = self.model, self.model.vocab
         for first in range(0, len(self.rows), ROWS):
             rows = slice(first, min(first + ROWS, len(self.rows)))
-            asks, seen = slice(first * vocab, rows.stop * vocab), int(self.rows[rows.stop - 1]) + 1
-            flat = table.reshape(model.heads, -1, len(self.x))[:, asks, : seen * vocab]
-            yield rows, asks, seen, flat, table[:, rows].reshape(model.heads, -1, vocab, model.positions, vocab)[..., :seen, :]
+            asks, stop = slice(first * vocab, rows.stop * vocab), int(self.rows[rows.stop - 1]) + 1
+            flat = table.reshape(model.heads, -1, len(self.x))[:, asks, : stop * vocab]
+            yield rows, asks, stop, flat, table[:, rows].reshape(model.heads, -1, vocab, model.positions, vocab)[..., :stop, :]
 
     def begin(self, at: np.ndarray) -> None:
         """Attention of sequences of pairs (sequences, positions), before their chunks pass."""
@@ -458,11 +458,11 @@ class PairHeads:
         dq, dk, _ = self._by_head(*self._projections("d_"))
         d_bias = np.zeros((model.heads, len(self.rows), model.positions))
         turned = self.room.zeros("d_keys", model.heads, k.shape[2], k.shape[1])  # the gradient in k^T, whose rows are long
-        for rows, asks, seen, flat, split in self._groups(self.d_table):
-            pairs = slice(seen * model.vocab)
+        for rows, asks, stop, flat, split in self._groups(self.d_table):
+            pairs = slice(stop * model.vocab)
             np.matmul(flat, k[:, pairs], out=dq[:, asks])
             turned[..., pairs] += np.matmul(np.swapaxes(q[:, asks], 1, 2), flat)
             if model.places == "relative":
-                d_bias[:, rows, :seen] = split.sum(axis=(2, 4))
+                d_bias[:, rows, :stop] = split.sum(axis=(2, 4))
         dk[:] = np.swapaxes(turned, 1, 2)
         add_lag_bias(found, model, 1, d_bias)

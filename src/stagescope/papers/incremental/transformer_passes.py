@@ -90,12 +90,12 @@ def _attention(model: Transformer) -> int:
 
 def kept_entries(model: Transformer, keys: np.ndarray, sequences: int) -> tuple[np.ndarray, ...]:
     """Which entries survive dropout (sequences, rows, entries), in the order of the model's `drops`."""
-    found = []
+    survivors = []
     for part, (rows, entries) in zip(keys, model.drops, strict=True):
         numbers = np.empty((sequences * rows, entries), np.uint16)
         draw_numbers(part, 0, entries, numbers)
-        found.append((numbers >= model.threshold).reshape(sequences, rows, entries))
-    return tuple(found)
+        survivors.append((numbers >= model.threshold).reshape(sequences, rows, entries))
+    return tuple(survivors)
 
 
 class _Pass:
@@ -130,24 +130,24 @@ class _Pass:
 
     def _centred(self, name: str, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the stream less their means, and 1/deviation; as they are, and 1, where the first layer has no norm."""
-        x, size, how = self.room.take(name, *raw.shape), self.room.take(f"size_{name}", len(raw)), self.after[0].arrays
-        every, none, kind = np.arange(len(raw)), np.zeros(raw.shape, np.uint16), self.room.kind
-        inside, no = how.zeros if self.model.norm_read("heads1") is None else how.inside, carry_of({}, None, kind)
-        add_part(raw, size, every, no, raw, how.zeros, none, np.uint16(0), kind(1), False, inside, how.width, x, size)
+        x, size, layer = self.room.take(name, *raw.shape), self.room.take(f"size_{name}", len(raw)), self.after[0].arrays
+        all_rows, none, kind = np.arange(len(raw)), np.zeros(raw.shape, np.uint16), self.room.kind
+        inside, no = layer.zeros if self.model.norm_read("heads1") is None else layer.inside, carry_of({}, None, kind)
+        add_part(raw, size, all_rows, no, raw, layer.zeros, none, np.uint16(0), kind(1), False, inside, layer.width, x, size)
         return x, size
 
     def run(self, tokens: np.ndarray, law: np.ndarray, first: int, gradient: bool) -> float:
         """The sum of the losses of a block, whose first sequence has this number; gradients are added up."""
         loss, model = 0.0, self.model
-        at = np.arange(model.positions) * model.vocab + tokens[:, : model.positions]
+        pair_ids = np.arange(model.positions) * model.vocab + tokens[:, : model.positions]
         if self.pairs:
-            self.pairs.begin(at)
-        for start in range(0, len(at), self.chunk):
+            self.pairs.begin(pair_ids)
+        for start in range(0, len(pair_ids), self.chunk):
             part = slice(start, start + self.chunk)
-            drawn, soft = tokens[part, model.context :].reshape(-1), law[part] if law.size else law
-            loss += self._run_chunk(at[part], (drawn, soft.reshape(-1)), (start, first), gradient)
+            targets, soft = tokens[part, model.context :].reshape(-1), law[part] if law.size else law
+            loss += self._run_chunk(pair_ids[part], (targets, soft.reshape(-1)), (start, first), gradient)
         if self.pairs and gradient:
-            self.pairs.end(at)
+            self.pairs.end(pair_ids)
         return loss
 
     def _run_chunk(self, at: np.ndarray, labels: Any, place: tuple[int, int], gradient: bool) -> float:
