@@ -10,13 +10,13 @@ from stagescope.papers.incremental.regression import RegressionForms
 from stagescope.papers.incremental.study import FLOWS, STUDENTS, IncrementalOptions
 
 
-def _changed(evidence: Evidence, kept: tuple[str, ...], **changes: Any) -> Mapping[str, Any] | None:
+def _changed(evidence: Evidence, preserved: tuple[str, ...], **changes: Any) -> Mapping[str, Any] | None:
     """Options of another model: what is not kept or changed goes back to its default, since most would have no effect there."""
     config = evidence.config
     if config is None:
         return None
     fields = {name: field.default for name, field in IncrementalOptions.model_fields.items()}
-    back = {name: default for name, default in fields.items() if name not in kept and config.get(name) != default}
+    back = {name: default for name, default in fields.items() if name not in preserved and config.get(name) != default}
     return evidence.changed({**back, **changes})
 
 

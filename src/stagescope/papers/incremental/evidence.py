@@ -73,9 +73,9 @@ class EqualHeads:
     loss: np.ndarray
     params: dict[str, np.ndarray]
 
-    def at(self, when: float) -> dict[str, np.ndarray]:
+    def at(self, time: float) -> dict[str, np.ndarray]:
         """The parameters at the frame nearest to a time."""
-        frame = int(np.argmin(np.abs(self.time - when)))
+        frame = int(np.argmin(np.abs(self.time - time)))
         return {name: block[frame] for name, block in self.params.items()}
 
 

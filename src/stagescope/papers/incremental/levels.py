@@ -121,13 +121,13 @@ def drawn_moments(process: LaggedChain, tokens: np.ndarray, start: int | None = 
     return moments / after.size
 
 
-def fit(known: Known, moments: np.ndarray, penalty: float = 0.0, first: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
+def fit(contexts: Known, moments: np.ndarray, penalty: float = 0.0, first: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
     """argmin over W of mean log Z(W) - <W, C> + penalty |W|^2 / 2, and whether L-BFGS reached its tolerance."""
     shape = moments.shape
 
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
         matrices = flat.reshape(shape)
-        mean, grad = known.log_partition(matrices)
+        mean, grad = contexts.log_partition(matrices)
         gradient = grad - moments + penalty * matrices
         return mean - float(np.sum(matrices * (moments - penalty / 2 * matrices))), gradient.ravel()
 

@@ -98,8 +98,8 @@ class Sequences:
         soft = np.empty((0, 0)) if laws is None else np.ascontiguousarray(laws.reshape(len(tokens), -1))
         return cls(np.ascontiguousarray(tokens.T, dtype=np.uint32), soft)
 
-    def take(self, chosen: np.ndarray | slice) -> "Sequences":
-        return Sequences(np.ascontiguousarray(self.tokens[:, chosen]), self.soft[chosen] if self.soft.size else self.soft)
+    def take(self, indices: np.ndarray | slice) -> "Sequences":
+        return Sequences(np.ascontiguousarray(self.tokens[:, indices]), self.soft[indices] if self.soft.size else self.soft)
 
     @cached_property
     def by_sequence(self) -> np.ndarray:

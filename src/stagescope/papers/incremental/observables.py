@@ -156,9 +156,9 @@ class LagCurves(GroupMass):
         """The parameters of one frame."""
         return {name: block[frame] for name, block in self.params.items()}
 
-    def frame(self, when: float) -> int:
+    def frame(self, time: float) -> int:
         """The frame nearest to a time or step."""
-        return int(np.argmin(np.abs(self.time - when)))
+        return int(np.argmin(np.abs(self.time - time)))
 
     @cached_property
     def contexts(self) -> np.ndarray:
@@ -181,14 +181,14 @@ class LagCurves(GroupMass):
             by_token.append([self._on_tokens(attention, lag) for lag in self.law.process.lags])
         return np.array(means), np.array(agreements), np.array(entropies), np.swapaxes(by_token, 1, 2)
 
-    def _on_tokens(self, seen: np.ndarray, lag: int) -> np.ndarray:
+    def _on_tokens(self, attention: np.ndarray, lag: int) -> np.ndarray:
         """Attention of each head on a lag by the token there (H, d); on a token that is never there, that on the lag."""
         model = self.law.model
         targets = np.arange(model.targets)
         places = model.context + targets - lag
-        weights, tokens = seen[:, :, targets, places], self.contexts[: len(seen), places]
+        weights, tokens = attention[:, :, targets, places], self.contexts[: len(attention), places]
         overall = weights.mean(axis=(0, 2))
-        if len(seen) == 1:  # attention does not depend on tokens
+        if len(attention) == 1:  # attention does not depend on tokens
             return np.repeat(overall[:, None], model.vocab, axis=1)
         counts = np.bincount(tokens.ravel(), minlength=model.vocab)
         sums = [np.bincount(tokens.ravel(), weights[:, head].ravel(), model.vocab) for head in range(weights.shape[1])]

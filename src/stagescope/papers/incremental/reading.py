@@ -210,7 +210,7 @@ def explain_run(reading: IncrementalReading) -> Explained:
         task = f"to predict a process on {process.vocab} tokens whose next token depends on {groups}"
     subject = f"{heads} attention heads learn" if heads > 1 else "One attention head learns"
     sentence = f"{subject} {task}. {motion_words(reading.run)}"
-    return Explained(sentence, _table(process), captions(reading.told_stages, _said), WORDS.glossary["run"])
+    return Explained(sentence, _table(process), captions(reading.told_stages, _sentence), WORDS.glossary["run"])
 
 
 def _table(process: LaggedChain | None) -> SmallTable | None:
@@ -225,7 +225,7 @@ def _table(process: LaggedChain | None) -> SmallTable | None:
     return SmallTable("Importance of each lag", rows, tuple(f"lag {lag}" for lag in lags), values)
 
 
-def _said(stage: Stage) -> str:
+def _sentence(stage: Stage) -> str:
     facts = stage.facts
     if stage.name == "start" and "level" in facts:
         return f"The model predicts without context; the loss is near {facts['level']:.4g}, the level of group 0."

@@ -62,7 +62,7 @@ class EqualHeadsPath:
         flat, self.velocity, self.loss = _motion(self.small, self.layout)
         first = self.layout.pack(blocks)
         self._source = steps(flat, first, (0.0, until))
-        self.known = [Propagated(0.0, first, 0.0, np.eye(len(first)), 0.0)]
+        self.places = [Propagated(0.0, first, 0.0, np.eye(len(first)), 0.0)]
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
         """The law of one head's deviation at a point of equal heads, R held."""
@@ -78,9 +78,9 @@ class EqualHeadsPath:
         return np.block([[first, cross], [residual @ turn, np.zeros((len(values), len(values)))]])
 
     def __iter__(self) -> Iterator[Propagated]:
-        yield from self.known
+        yield from self.places
         while self._extend():
-            yield self.known[-1]
+            yield self.places[-1]
 
     def _extend(self) -> bool:
         """One more step of the solver: the propagator by the exponential of the mean law."""
@@ -89,7 +89,7 @@ class EqualHeadsPath:
         step = next(self._source, None)
         if step is None:
             return False
-        (t, point), last = step, self.known[-1]
+        (t, point), last = step, self.places[-1]
         h, ends = t - last.t, (last.point, point)
         velocities = (self.velocity(last.point), self.velocity(point))
         middle = between(0.5, h, ends, velocities)
@@ -97,7 +97,7 @@ class EqualHeadsPath:
         matrix = expm(h * (laws[0] + 4 * laws[1] + laws[2]) / 6) @ last.matrix
         size = float(np.linalg.norm(matrix))
         rate = float(np.max(np.real(np.linalg.eigvals(laws[2])))) if h > 0 else last.rate
-        self.known.append(Propagated(t, point, last.log + np.log(size), matrix / size, rate))
+        self.places.append(Propagated(t, point, last.log + np.log(size), matrix / size, rate))
         return True
 
     def parted(self, deviations: np.ndarray, log_scale: float, eta: float) -> Parted | None:
@@ -116,16 +116,16 @@ class EqualHeadsPath:
         """Time and loss of equal heads."""
         return _fine([(place.t, place.point) for place in places], self.velocity, self.loss)
 
-    def curve(self, found: Parted, last_level: float) -> tuple[np.ndarray, np.ndarray]:
+    def curve(self, parted: Parted, last_level: float) -> tuple[np.ndarray, np.ndarray]:
         """Time and loss: of equal heads until they part, then of all heads until the loss is below the last level."""
-        time, loss = self.equal_curve(found.before)
-        heads, size = found.heads, self.law.model.positions
+        time, loss = self.equal_curve(parted.before)
+        heads, size = parted.heads, self.law.model.positions
         blocks = {"a": heads[:, :size], "V": heads[:, size:]}
         layout = Layout.of(blocks)
         flat, velocity, value = _motion(self.law, layout)
         first = layout.pack(blocks)
-        after = [(found.place.t, first)]
-        for t, point in steps(flat, first, (found.place.t, self.until)):
+        after = [(parted.place.t, first)]
+        for t, point in steps(flat, first, (parted.place.t, self.until)):
             after.append((t, point))
             if value(point) < last_level:
                 break
@@ -173,14 +173,14 @@ def has_room(size: float) -> bool:
     return LIMITS.dominant * size <= LIMITS.majority
 
 
-def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
-    """t_2 from deviations `apart` of these sizes, from one path of equal heads, from uniform attention and V = 0."""
+def parting_times(law: Regression, deviations: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
+    """t_2 from `deviations` of these sizes, from one path of equal heads, from uniform attention and V = 0."""
     model, forms = law.model, law.forms
     path = EqualHeadsPath(law, {"a": np.zeros(model.positions), "V": np.zeros(len(model.gains))}, until)
     level = float(forms.levels[1] + forms.levels[2]) / 2
 
     def time(log_size: float, eta: float) -> float | None:
-        return transitions(*_curve(path, path.parted(apart, log_size, eta), level), forms.levels)[1]
+        return transitions(*_curve(path, path.parted(deviations, log_size, eta), level), forms.levels)[1]
 
     predicted_times = []
     for size in log_sizes.tolist():
@@ -193,10 +193,10 @@ def wanted_eta(size: float) -> float:
     """The difference at which all heads are followed, from the one at the start; refused where there is no room to grow."""
     least = LIMITS.dominant * size
     if not has_room(size):
-        ratio = least / LIMITS.majority
         raise InputError(
-            f"heads differ by {size:.3g} at the start, {ratio:.3g} times the most from which they part one after "
-            "the other; take a smaller --init-scale, the initial noise of attention scores or, with --noise weights, of weights"
+            f"heads differ by {size:.3g} at the start, {least / LIMITS.majority:.3g} times the most from which they part one "
+            "after the other; take a smaller --init-scale, the initial noise of attention scores or, with --noise weights, of "
+            "weights"
         )
     return max(LIMITS.moved_distance, least)
 
@@ -215,7 +215,7 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     middles = (forms.levels[:-1] + forms.levels[1:]) / 2
     if model.heads == 1 or size == 0:  # heads that are equal stay so: the path ends on plateau 1
         next((place for place in path if path.loss(place.point) < middles[0]), None)
-        curve = path.equal_curve(path.known)
+        curve = path.equal_curve(path.places)
         first = transitions(*curve, forms.levels)[0]
         reason = "there is one head" if model.heads == 1 else "heads start exactly equal and stay so"
         events = {"t1": of_two_sizes(first, first, f"it does not come by t={until:g}")}
@@ -230,15 +230,15 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     if size < LIMITS.lost:
         lost = f"heads differ by {size:.1g} at the start: what parts the heads after the first two is lost to rounding"
         events |= {name: Predicted(None, reason=lost) for name in events if name not in ("t1", "t2")}
-    sizes = {"heads": np.array([place.size(deviations) + log_size for place in path.known])}
-    times = np.array([place.t for place in path.known])
+    sizes = {"heads": np.array([place.size(deviations) + log_size for place in path.places])}
+    times = np.array([place.t for place in path.places])
     return _saddle_path(events, curves[1], times_of_noises[1], forms, eta, times, sizes)
 
 
-def _curve(path: EqualHeadsPath, found: Parted | None, level: float) -> tuple[np.ndarray, np.ndarray]:
-    if found is not None:
-        return path.curve(found, level)
-    return np.array([place.t for place in path.known]), np.array([path.loss(place.point) for place in path.known])
+def _curve(path: EqualHeadsPath, parted: Parted | None, level: float) -> tuple[np.ndarray, np.ndarray]:
+    if parted is not None:
+        return path.curve(parted, level)
+    return np.array([place.t for place in path.places]), np.array([path.loss(place.point) for place in path.places])
 
 
 def _saddle_path(

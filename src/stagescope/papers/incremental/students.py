@@ -207,9 +207,9 @@ class ContentHeads(LaggedModel):
         logits = sum(again[h] @ x @ params["V2"][h].T for h in range(self.heads))
         return logits, attention[:, :, self.context - 1 :]
 
-    def _attention(self, scores: Any, asked: np.ndarray, xp: Any) -> Any:
+    def _attention(self, scores: Any, places: np.ndarray, xp: Any) -> Any:
         """Softmax of scores/sqrt(d + N) over the positions up to the one that asks."""
-        scores = xp.where(np.arange(self.positions) <= asked[:, None], scores / np.sqrt(self.inputs), -np.inf)
+        scores = xp.where(np.arange(self.positions) <= places[:, None], scores / np.sqrt(self.inputs), -np.inf)
         powers = xp.exp(scores - scores.max(axis=-1, keepdims=True))
         return powers / powers.sum(axis=-1, keepdims=True)
 

@@ -249,7 +249,7 @@ _STUDENTS: dict[str, Any] = {
     "claims": lambda: lazy.CLAIMS,
     "views": lambda reading: lazy.lag_views(reading),
     "explain": lambda reading: lazy.explain_run(reading),
-    "path": lambda *given: lazy.no_path(*given),
+    "path": lambda *options: lazy.no_path(*options),
 }
 _REGRESSION = {
     **_STUDENTS,
@@ -273,7 +273,7 @@ STUDY = Study(
         ),
         Kind(
             fields=(f"{_HERE}.regression:RegressionLoss", f"{_HERE}.regression:MirrorFlow"),
-            **{**_REGRESSION, "path": lambda *given: lazy.regression_path(*given)},
+            **{**_REGRESSION, "path": lambda *options: lazy.regression_path(*options)},
         ),
         Kind(fields=(f"{_HERE}.regression:RegressionSampled",), **_REGRESSION),
     ),
@@ -315,6 +315,6 @@ PAPER = Paper(
     reference=WORDS.reference,
     tags=WORDS.tags,
     studies=(STUDY, TEXT_STUDY),
-    about_text=lambda *given, **named: lazy.about_text(*given, **named),
+    about_text=lambda *options, **named: lazy.about_text(*options, **named),
     watched=lambda: lazy.watched_claims(),
 )

@@ -88,12 +88,12 @@ def multiply(a, stripes, out):
 
 
 @njit(**_OPTIONS)
-def _multiply_few(a, stripes, whole, out):
+def _multiply_few(a, stripes, full, out):
     """The columns after whole stripes, by products of rows: a stripe of zeros would cost as much as a full one."""
     inner, column = uintp(a.shape[1]), np.empty(a.shape[1], a.dtype)
-    for c in range(whole, uintp(out.shape[1])):
+    for c in range(full, uintp(out.shape[1])):
         for k in range(inner):
-            column[k] = stripes[whole * inner + k * _LANES + c - whole]
+            column[k] = stripes[full * inner + k * _LANES + c - full]
         for i in range(uintp(a.shape[0])):
             sums = spread(out.dtype.type(0))
             for k in range(_NONE, inner, _LANES):
@@ -223,16 +223,16 @@ def _add_tile(counts, a, lines, a_outer, a_inner, b, row, b_outer, b_inner, out,
 
 
 @njit(**_OPTIONS)
-def mix_values(weights, values, at, out):
-    """out[c, r] <- sum_h sum_s weights[c, r, h, s] values[h, at[c, s]]."""
+def mix_values(weights, values, ids, out):
+    """out[c, r] <- sum_h sum_s weights[c, r, h, s] values[h, ids[c, s]]."""
     count, rows, heads, span = weights.shape
-    positions, pairs, wide = at.shape[1], values.shape[1], values.shape[2]
+    positions, pairs, wide = ids.shape[1], values.shape[1], values.shape[2]
     first, panel = positions - rows, heads * positions * LANES
     near = np.empty(wide * heads * positions, out.dtype)  # by stretches of the width, so that a tile reads neighbours
     for c in range(count):
         for h in range(heads):
             for s in range(positions):
-                near_place, value_place = (h * positions + s) * LANES, (h * pairs + at[c, s]) * wide
+                near_place, value_place = (h * positions + s) * LANES, (h * pairs + ids[c, s]) * wide
                 for _ in range(wide // LANES):
                     store(near, near_place, load(values, value_place))
                     near_place, value_place = near_place + panel, value_place + LANES
@@ -246,10 +246,10 @@ def mix_values(weights, values, at, out):
 
 
 @njit(**_OPTIONS)
-def add_value_gradients(weights, g, at, d_values):
-    """d_values[h, at[c, s]] += sum_r weights[c, r, h, s] g[c, r]."""
+def add_value_gradients(weights, g, ids, d_values):
+    """d_values[h, ids[c, s]] += sum_r weights[c, r, h, s] g[c, r]."""
     count, rows, heads, span = weights.shape
-    positions, pairs, wide = at.shape[1], d_values.shape[1], d_values.shape[2]
+    positions, pairs, wide = ids.shape[1], d_values.shape[1], d_values.shape[2]
     first, last = positions - rows, positions - 1
     for c in range(count):
         for h in range(heads):
@@ -257,26 +257,26 @@ def add_value_gradients(weights, g, at, d_values):
                 r = max(0, s - first)  # the first row that sees it
                 lines = _group(s, last, 1, ((c * rows + r) * heads + h) * span)
                 targets = (
-                    (h * pairs + at[c, s]) * wide,
-                    (h * pairs + at[c, min(s + 1, last)]) * wide,
-                    (h * pairs + at[c, min(s + 2, last)]) * wide,
-                    (h * pairs + at[c, min(s + 3, last)]) * wide,
-                    (h * pairs + at[c, min(s + 4, last)]) * wide,
+                    (h * pairs + ids[c, s]) * wide,
+                    (h * pairs + ids[c, min(s + 1, last)]) * wide,
+                    (h * pairs + ids[c, min(s + 2, last)]) * wide,
+                    (h * pairs + ids[c, min(s + 3, last)]) * wide,
+                    (h * pairs + ids[c, min(s + 4, last)]) * wide,
                 )
                 for column in range(0, wide, LANES):
                     if s + GROUP < positions:
                         for i in range(GROUP):
-                            prefetch(d_values, (h * pairs + at[c, min(s + GROUP + i, last)]) * wide + column)
+                            prefetch(d_values, (h * pairs + ids[c, min(s + GROUP + i, last)]) * wide + column)
                     g_place, counts = (c * rows + r) * wide + column, (1, rows - r)
                     _add_tile(counts, weights, lines, 0, heads * span, g, g_place, 0, wide, d_values, targets, column, False)
 
 
 @njit(**_OPTIONS)
-def score_gradients(g, values, at, weights):
-    """Weights <- gradients in the scores, from those in the weights: g[c, r] . values[h, at[c, s]]."""
+def score_gradients(g, values, ids, weights):
+    """Weights <- gradients in the scores, from those in the weights: g[c, r] . values[h, ids[c, s]]."""
     count, rows, heads, span = weights.shape
     d = np.zeros((rows, heads, span), weights.dtype)  # of one sequence; anything for some positions that a row does not see
-    positions, pairs, wide = at.shape[1], values.shape[1], values.shape[2]
+    positions, pairs, wide = ids.shape[1], values.shape[1], values.shape[2]
     first, last, nothing = positions - rows, positions - 1, spread(g.dtype.type(0))
     for c in range(count):
         for h in range(heads):
@@ -284,10 +284,10 @@ def score_gradients(g, values, at, weights):
                 i, j = min(s + 1, last), min(s + 2, last)
                 for n in range(s + 3, min(s + 6, positions)):
                     for column in range(0, wide, LANES):
-                        prefetch(values, (h * pairs + at[c, n]) * wide + column)
+                        prefetch(values, (h * pairs + ids[c, n]) * wide + column)
                 for r in range(max(0, s - first), rows, 2):
                     one, two, top = (c * rows + r) * wide, (c * rows + min(r + 1, rows - 1)) * wide, h * pairs
-                    x, y, z = (top + at[c, s]) * wide, (top + at[c, i]) * wide, (top + at[c, j]) * wide
+                    x, y, z = (top + ids[c, s]) * wide, (top + ids[c, i]) * wide, (top + ids[c, j]) * wide
                     xx = xy = xz = yx = yy = yz = nothing
                     for _ in range(wide // LANES):
                         a, b, p, q, t = load(g, one), load(g, two), load(values, x), load(values, y), load(values, z)

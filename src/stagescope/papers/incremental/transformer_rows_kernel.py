@@ -238,7 +238,7 @@ def shift_logits(z, low, shifted, tops):
 
 
 @njit(**_OPTIONS)
-def residuals(z, tops, p, drawn, law):
+def residuals(z, tops, p, targets, law):
     """p <- p/sum - label, where p are exponentials of shifted logits; returns the sum of the cross-entropies."""
     loss = 0.0
     for i in range(z.shape[0]):
@@ -255,13 +255,13 @@ def residuals(z, tops, p, drawn, law):
                 loss -= mine[j] * z[i, j]
                 p[i, j] -= p.dtype.type(mine[j])
         else:
-            loss -= z[i, drawn[i]]
-            p[i, drawn[i]] -= 1
+            loss -= z[i, targets[i]]
+            p[i, targets[i]] -= 1
     return loss
 
 
 @njit(**_OPTIONS)
-def _attention(lines, seen, low, room):
+def _attention(lines, visible, low, room):
     """Scores (head, place) <- attention; none is taken as lower than `low` below the largest.
 
     One step of all heads comes before the next: a processor does several lines at once, but waits for the sum of one.
@@ -271,7 +271,7 @@ def _attention(lines, seen, low, room):
         line = lines[h]
         peak = spread(line[0])
         for s in range(0, line.size, LANES):
-            scores = first_lanes(load(line, s), seen - s, spread(line[0]))
+            scores = first_lanes(load(line, s), visible - s, spread(line[0]))
             peak = larger(scores, peak)
             store(line, s, scores)
         room[h] = largest(peak)
@@ -283,7 +283,7 @@ def _attention(lines, seen, low, room):
     for h in range(lines.shape[0]):
         line, sums = lines[h], none
         for s in range(0, line.size, LANES):
-            powers = first_lanes(load(line, s), seen - s, none)
+            powers = first_lanes(load(line, s), visible - s, none)
             store(line, s, powers)
             sums = plus(sums, powers)
         room[h] = lines.dtype.type(1) / total(sums)
@@ -294,7 +294,7 @@ def _attention(lines, seen, low, room):
 
 
 @njit(**_OPTIONS)
-def back_attention(old, line, seen, out):
+def back_attention(old, line, visible, out):
     """out <- old (line - mean of line by old): from the gradient in attention to that in scores. It may be one of both."""
     none = spread(line.dtype.type(0))
     sums = none
@@ -303,7 +303,7 @@ def back_attention(old, line, seen, out):
     mean = spread(-total(sums))
     for s in range(0, line.size, LANES):
         store(out, s, multiply_add(load(old, s), plus(load(line, s), mean), none))
-    for s in range(seen, line.size):
+    for s in range(visible, line.size):
         out[s] = 0  # not what is no number times zero, which the next pass would find here
 
 
@@ -327,43 +327,43 @@ def back_attend(weights, positions, d):
 
 
 @njit(**_OPTIONS)
-def _prefetch(table, h, r, at, c):
+def _prefetch(table, h, r, ids, c):
     """Ask for the scores of the next sequence."""
-    if c + 1 < at.shape[0]:
-        first, pairs = at.shape[1] - table.shape[1], table.shape[3]
-        asks = at[c + 1, first + r] - (first + r) * table.shape[2]
+    if c + 1 < ids.shape[0]:
+        first, pairs = ids.shape[1] - table.shape[1], table.shape[3]
+        asks = ids[c + 1, first + r] - (first + r) * table.shape[2]
         place = ((h * table.shape[1] + r) * table.shape[2] + asks) * pairs
         for s in range(first + r + 1):
-            prefetch(table, place + at[c + 1, s])
+            prefetch(table, place + ids[c + 1, s])
 
 
 @njit(**_OPTIONS)
-def attend_pairs(table, at, low, weights):
-    """Attention from scores table[h, r, token that asks, at[c, s]], where `at` is position x vocab + token.
+def attend_pairs(table, ids, low, weights):
+    """Attention from scores table[h, r, token that asks, ids[c, s]], where `ids` is position x vocab + token.
 
     Rows come first, so that the part of the table that is looked at stays in the cache.
     """
-    first, vocab, room = at.shape[1] - weights.shape[1], table.shape[2], np.empty(weights.shape[2], weights.dtype)
+    first, vocab, room = ids.shape[1] - weights.shape[1], table.shape[2], np.empty(weights.shape[2], weights.dtype)
     for r in range(weights.shape[1]):
         for c in range(weights.shape[0]):
-            asks = at[c, first + r] - (first + r) * vocab
+            asks = ids[c, first + r] - (first + r) * vocab
             for h in range(weights.shape[2]):
                 line, of_table = weights[c, r, h], table[h, r, asks]
-                _prefetch(table, h, r, at, c)
+                _prefetch(table, h, r, ids, c)
                 for s in range(first + r + 1):
-                    line[s] = of_table[uintp(at[c, s])]
+                    line[s] = of_table[uintp(ids[c, s])]
             _attention(weights[c, r], first + r + 1, low, room)
 
 
 @njit(**_OPTIONS)
-def add_scores(d, at, d_table):
+def add_scores(d, ids, d_table):
     """Back through the look-up of `attend_pairs`: gradients d in scores are added to d_table."""
-    first, vocab = at.shape[1] - d.shape[1], d_table.shape[2]
+    first, vocab = ids.shape[1] - d.shape[1], d_table.shape[2]
     for r in range(d.shape[1]):
         for c in range(d.shape[0]):
-            asks = at[c, first + r] - (first + r) * vocab
+            asks = ids[c, first + r] - (first + r) * vocab
             for h in range(d.shape[2]):
                 line, of_table = d[c, r, h], d_table[h, r, asks]
-                _prefetch(d_table, h, r, at, c)
+                _prefetch(d_table, h, r, ids, c)
                 for s in range(first + r + 1):
-                    of_table[uintp(at[c, s])] += line[s]
+                    of_table[uintp(ids[c, s])] += line[s]

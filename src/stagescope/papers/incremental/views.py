@@ -14,14 +14,14 @@ from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, 
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
 
 
-def numbered(what: str, count: int) -> tuple[str, ...]:
+def numbered(noun: str, count: int) -> tuple[str, ...]:
     """Names that count from 1."""
-    return tuple(f"{what} {i + 1}" for i in range(count))
+    return tuple(f"{noun} {i + 1}" for i in range(count))
 
 
-def labelled(made: Sequence[Curve]) -> list[Curve]:
+def labelled(curves: Sequence[Curve]) -> list[Curve]:
     """As many curves as are shown, of which nine have a label of their own: three heads on three groups, as in the paper."""
-    return [replace(curve, faint=i >= 9) for i, curve in enumerate(made[:MOST])]
+    return [replace(curve, faint=i >= 9) for i, curve in enumerate(curves[:MOST])]
 
 
 def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
@@ -30,9 +30,9 @@ def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
     return labelled([Curve(f"head {h + 1}, {group}", values[:, h, i], group) for i, group in enumerate(groups) for h in heads])
 
 
-def mass_view(found: GroupMass, groups: Sequence[str], what: str, frames: np.ndarray | None) -> View:
-    mass_curves = pairs(found.mass, groups)
-    about = f"Attention of each head on {what}.{left_out(found.mass.shape[1] * len(groups))}"
+def mass_view(mass: GroupMass, groups: Sequence[str], places: str, frames: np.ndarray | None) -> View:
+    mass_curves = pairs(mass.mass, groups)
+    about = f"Attention of each head on {places}.{left_out(mass.mass.shape[1] * len(groups))}"
     return curves("mass", "Attention of each head on each group", about, "attention", mass_curves, frames=frames)
 
 
@@ -40,12 +40,12 @@ GROUPS = """Agreement: mean cosine between two heads. Specialisation: mass of th
 the same after subtracting the mean over heads. Heads compete while they agree and cooperate once they divide the groups."""
 
 
-def agreement_view(found: GroupMass, alike: np.ndarray, about: str = GROUPS, frames: np.ndarray | None = None) -> View:
+def agreement_view(mass: GroupMass, agreement: np.ndarray, about: str = GROUPS, frames: np.ndarray | None = None) -> View:
     """Agreement of heads, that of their attention given, and how far they divide the groups."""
-    agreement_curves = [Curve("agreement of attention", alike)]
-    if found.value_agreement is not None:
-        agreement_curves.append(Curve("agreement of values", found.value_agreement))
-    agreement_curves += [Curve("specialisation", found.specialisation), Curve("contrast", found.contrast)]
+    agreement_curves = [Curve("agreement of attention", agreement)]
+    if mass.value_agreement is not None:
+        agreement_curves.append(Curve("agreement of values", mass.value_agreement))
+    agreement_curves += [Curve("specialisation", mass.specialisation), Curve("contrast", mass.contrast)]
     return curves("heads", "Agreement and specialisation of heads", about, "", agreement_curves, frames=frames)
 
 

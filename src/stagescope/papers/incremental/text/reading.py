@@ -57,10 +57,10 @@ def explain_text(reading: TextIncrementalReading) -> Explained:
     heads, lags = law.model.heads, law.model.context
     layer = f"{heads} attention head{'s' * (heads > 1)}, which see positions only, predict each token from the {lags} before it"
     sentence = f"{layer}, in the text {law.process.title} ({law.process.vocab:,} types). {motion_words(reading.run)}"
-    return Explained(sentence, captions=captions(reading.told_stages, _said), glossary=WORDS.glossary["text"])
+    return Explained(sentence, captions=captions(reading.told_stages, _sentence), glossary=WORDS.glossary["text"])
 
 
-def _said(stage: Stage) -> str:
+def _sentence(stage: Stage) -> str:
     facts = stage.facts
     if "top_lags" not in facts:
         return plain(stage)

@@ -87,9 +87,9 @@ class LagHeads:
         """The lag of largest attention of each head."""
         return tuple(int(lag) + 1 for lag in self.mass[frame].argmax(axis=1))
 
-    def frame(self, when: float) -> int:
+    def frame(self, time: float) -> int:
         """The first frame at or after a time."""
-        return min(int(np.searchsorted(self.time, when)), len(self.time) - 1)
+        return min(int(np.searchsorted(self.time, time)), len(self.time) - 1)
 
 
 def acquired(heads: LagHeads) -> tuple[tuple[int, float], ...]:
@@ -120,15 +120,15 @@ def detect(heads: LagHeads, *, clock: str, status: str) -> Stages:
     return Stages.of(status, clock, events, _stages(heads, times_of_lags), notes)
 
 
-def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stage, ...]:
+def _stages(heads: LagHeads, times_of_lags: tuple[tuple[int, float], ...]) -> tuple[Stage, ...]:
     """`start`, then `1 lag`, `2 lags`, ... with the losses, and the top lags and agreement of heads at the end of each."""
-    starts = (float(heads.time[0]), *(time for _, time in found))
+    starts = (float(heads.time[0]), *(time for _, time in times_of_lags))
     stages = []
     for j, start in enumerate(starts):
         stop = starts[j + 1] if j + 1 < len(starts) else None
         frame = len(heads.time) - 1 if stop is None else heads.frame(stop)
         facts: dict[str, Any] = {
-            "acquired": [lag for lag, _ in found[:j]],
+            "acquired": [lag for lag, _ in times_of_lags[:j]],
             "loss_start": float(heads.loss[heads.frame(start)]),
             "loss_end": float(heads.loss[frame]),
             "top_lags": list(heads.tops(frame)),
@@ -190,7 +190,7 @@ class TextEvidence(Evidence):
         return len(late) > 2 and float(np.ptp(late)) <= LIMITS.sampled * float(self.levels[0] - self.levels[1])
 
     @property
-    def shown(self) -> str:
+    def listing(self) -> str:
         """The acquired lags with their times."""
         clock = self.run.clock
         return ", ".join(f"lag {lag} at {clock} = {time:.4g}" for lag, time in self.acquired) or "no lag was acquired"
