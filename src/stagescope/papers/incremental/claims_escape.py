@@ -215,10 +215,8 @@ def _slope(evidence: Evidence) -> Comparison:
     if forms is None or measured_escapes is None:
         return undecided(_no_escape(evidence), "-", LIMITS.fair, "sqrt(t)")
     off = measured_escapes.slope / forms.escape_slope
-    listing, sizes = (
-        ", ".join(f"{time:.4g}" for time in measured_escapes.times),
-        ", ".join(f"{sigma:.2g}" for sigma in measured_escapes.sigmas),
-    )
+    listing = ", ".join(f"{time:.4g}" for time in measured_escapes.times)
+    sizes = ", ".join(f"{sigma:.2g}" for sigma in measured_escapes.sigmas)
     reason = f"t_2 = {listing} at noise {sizes} on the logits, the run's first: slope measured/predicted {off:.3f}"
     limit, error = LIMITS.fair * forms.escape_slope, forms.limit_error(evidence.sigma) * forms.escape_slope
     span = float(np.ptp(np.log(measured_escapes.sigmas)))

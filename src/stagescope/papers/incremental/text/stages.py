@@ -105,9 +105,8 @@ def detect(heads: LagHeads, *, clock: str, status: str) -> Stages:
     """Events t1, t2, ...: when the first, the second, ... lag was acquired; at most as many as heads and as lags."""
     times_of_lags, best = acquired(heads), heads.mass.max(axis=1)
     events, notes = {f"t{j}": Event.missing() for j in range(1, min(heads.mass.shape[1:]) + 1)}, {}
-    for j, (lag, _) in enumerate(
-        times_of_lags, start=1
-    ):  # intervals are from the spacing of records and the noise of batches in the run
+    # intervals are from the spacing of records and the noise of batches in the run
+    for j, (lag, _) in enumerate(times_of_lags, start=1):
         definition, share = f"a head gives lag {lag} half of its attention", best[:, lag - 1]
         error = TWO_SIDED * flutter(heads.time, share)
         events[f"t{j}"] = crossing(heads.time, share, LIMITS.majority, True, error=error, how=definition)
