@@ -61,7 +61,7 @@ def _setting_a():
         frames = [int(np.argmin(np.abs(curves.time - plateau.t))) for plateau in found]
         gaps = [(p.loss - p.level) / (curves.steps[p.j - 1] - curves.steps[p.j]) for p in found]
         yield f"{name}: farthest plateau, share of its step", max(gaps, key=abs), -close, close, _LEVEL
-        yield f"{name}: agreement on plateau 1", curves.agreement[frames[0]], LIMITS.alike, 1.0, _OTHER
+        yield f"{name}: agreement on plateau 1", curves.agreement[frames[0]], LIMITS.alike_cosine, 1.0, _OTHER
         yield f"{name}: agreement on the last plateau", curves.agreement[frames[-1]], 0.0, _APART, _OTHER
         right = sum(int(np.argmin(curves.divergences(frame))) == p.j for frame, p in zip(frames, found, strict=True))
         yield f"{name}: plateaus whose nearest class is their stage", right, 3, 3, "KL(F_j || model)"

@@ -284,7 +284,7 @@ def _waiting(seed: int) -> Run:
     run = dense(flow(seed, min))
     curves = head_curves(run)
     first = transitions(curves.time, curves.loss, curves.forms.levels)[0] or 0.0
-    alike = np.flatnonzero(curves.mass_agreement >= LIMITS.alike)
+    alike = np.flatnonzero(curves.mass_agreement >= LIMITS.alike_cosine)
     during = np.flatnonzero(curves.time >= 0.3 * first)
     during = during[during <= alike[-1]]
     logits, values = np.array(run.params["a"]), np.array(run.params["V"])

@@ -56,25 +56,25 @@ def _plateaus(evidence: Evidence) -> Comparison:
     rests = evidence.rests
     if not rests:
         return undecided(evidence.no_rest(), 0.0, evidence.tolerance, SHARE)
-    rows, shown = [], []
+    rows, sentences = [], []
     for plateau in rests:
         gap, error = evidence.gap(plateau)
         limit = evidence.allowed(gap, plateau.j)
         rows.append((agreement(0.0, gap, limit, "", measured_error=error, unit=SHARE).holds, abs(gap) / limit, gap, limit, error))
-        shown.append(
+        sentences.append(
             f"plateau {plateau.j} at {plateau.loss:.4g}, level {plateau.level:.4g} (would end {gap:+.1%} ± {error:.1%} from it)"
         )
     verdicts = [row[0] for row in rows]
     holds = False if False in verdicts else None if None in verdicts else True
     _, _, gap, limit, error = max((row for row in rows if row[0] is holds), key=lambda row: row[1])
-    return Comparison(0.0, gap, limit, holds, ", ".join(shown) + _unseen(evidence), measured_error=error, unit=SHARE)
+    return Comparison(0.0, gap, limit, holds, ", ".join(sentences) + _unseen(evidence), measured_error=error, unit=SHARE)
 
 
 def _unseen(evidence: Evidence) -> str:
     """The reachable plateaus that are not compared."""
-    seen = [plateau.j for plateau in evidence.rests]
-    missing = [str(j) for j in range(1, evidence.task.reachable + 1) if j not in seen]
-    return f"; not compared: plateau {', '.join(missing)}" if missing else ""
+    compared = [plateau.j for plateau in evidence.rests]
+    uncompared = [str(j) for j in range(1, evidence.task.reachable + 1) if j not in compared]
+    return f"; not compared: plateau {', '.join(uncompared)}" if uncompared else ""
 
 
 def _ordered(evidence: Evidence) -> Regime:
@@ -93,28 +93,28 @@ def _order(evidence: Evidence) -> Comparison:
     expected = "in order of importance"
     if evidence.learned is None:
         return undecided("the learned shares of features are not known for this model", expected, "order")
-    when = [_acquired(evidence, share) for share in evidence.learned.T]
-    shown = ", ".join(f"{i}: {event}" for i, event in enumerate(when, start=1))
-    most = "shares of the true maps at the end " + " ".join(f"{top:.2f}" for top in evidence.learned[-1])
-    known = [event for event in when if event.state == "reached"]
-    if any(event.state == "at the start" for event in when):
-        return undecided(f"a feature is there at the start ({shown})", expected, "order")
-    if len(known) < 2:
-        few = f"fewer than two features were acquired ({shown}): {most}, {LIMITS.most:g} is needed"
-        if evidence.reached > len(known):  # a loss may descend the ladder without the true maps
+    events = [_acquired(evidence, share) for share in evidence.learned.T]
+    listing = ", ".join(f"{i}: {event}" for i, event in enumerate(events, start=1))
+    final_shares = "shares of the true maps at the end " + " ".join(f"{top:.2f}" for top in evidence.learned[-1])
+    acquired_events = [event for event in events if event.state == "reached"]
+    if any(event.state == "at the start" for event in events):
+        return undecided(f"a feature is there at the start ({listing})", expected, "order")
+    if len(acquired_events) < 2:
+        few = f"fewer than two features were acquired ({listing}): {final_shares}, {LIMITS.majority:g} is needed"
+        if evidence.reached > len(acquired_events):  # a loss may descend the ladder without the true maps
             few += f"; t_{evidence.reached} was passed nevertheless: other maps can predict as the class does"
         return undecided(few, expected, "order")
-    reason = f"features are half learned at {evidence.run.clock} = {shown}; {most}"
-    ends = [(event.low or 0.0, event.high or 0.0) if event.state == "reached" else (np.inf, np.inf) for event in when]
+    reason = f"features are half learned at {evidence.run.clock} = {listing}; {final_shares}"
+    ends = [(event.low or 0.0, event.high or 0.0) if event.state == "reached" else (np.inf, np.inf) for event in events]
     if any(later[1] < earlier[0] for i, earlier in enumerate(ends) for later in ends[i + 1 :]):
-        return Comparison(expected, shown, "order", False, reason)
-    clear = all(earlier[1] < later[0] for earlier, later in pairwise(ends[: len(known)]))
-    return Comparison(expected, shown, "order", True if clear else None, reason + ("" if clear else "; intervals overlap"))
+        return Comparison(expected, listing, "order", False, reason)
+    clear = all(earlier[1] < later[0] for earlier, later in pairwise(ends[: len(acquired_events)]))
+    return Comparison(expected, listing, "order", True if clear else None, reason + ("" if clear else "; intervals overlap"))
 
 
 def _acquired(evidence: Evidence, share: np.ndarray) -> Event:
     """When half of what is learned of a feature in the end is learned; under steps, to within their noise."""
-    time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= LIMITS.most else np.inf
+    time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= LIMITS.majority else np.inf
     if evidence.heads.smooth:
         return crossing(time, share, level, rising=True)
     crossed = crossing(time, share, level, rising=True, error=TWO_SIDED * flutter(time, share))
@@ -133,18 +133,18 @@ def _predicts(evidence: Evidence) -> Regime:
 @claim("ISA:nearest", _predicts)
 def _nearest(evidence: Evidence) -> Comparison:
     """P1: on plateau j the class nearest by KL(F_j || model) is j."""
-    rests, wanted = evidence.rests, "class = stage"
+    rests, expected = evidence.rests, "class = stage"
     if not rests:
-        return undecided(evidence.no_rest(), wanted, "exact")
+        return undecided(evidence.no_rest(), expected, "exact")
     frames = {p.j: evidence.frame(p.t) for p in rests}
     classes = {j: evidence.heads.nearest(frame) for j, frame in frames.items()}
     if None in classes.values():
-        return undecided("divergences from the classes are not known for this model", wanted, "exact")
+        return undecided("divergences from the classes are not known for this model", expected, "exact")
     sure = {j: evidence.heads.clear(frame) for j, frame in frames.items()}
-    shown = ", ".join(f"plateau {j}: class {near}{'' if sure[j] else ' (not clear)'}" for j, near in classes.items())
+    listing = ", ".join(f"plateau {j}: class {near}{'' if sure[j] else ' (not clear)'}" for j, near in classes.items())
     wrong = any(sure[j] and j != near for j, near in classes.items())
     holds = False if wrong else True if all(sure.values()) else None
-    return Comparison(wanted, shown, "exact", holds, shown + _unseen(evidence))
+    return Comparison(expected, listing, "exact", holds, listing + _unseen(evidence))
 
 
 def _settling(evidence: Evidence) -> Regime:
@@ -183,15 +183,15 @@ def _competition(evidence: Evidence) -> Comparison:
     """
     plateau = next((p for p in evidence.rests if p.j == 1), None)
     if plateau is None:
-        why = evidence.no_rest() if not evidence.rests else "the run does not rest on plateau 1"
-        return undecided(why, "> 0", 0.0, ATTENTION)
+        no_rest = evidence.no_rest() if not evidence.rests else "the run does not rest on plateau 1"
+        return undecided(no_rest, "> 0", 0.0, ATTENTION)
     frame, mass = evidence.frame(plateau.t), evidence.heads.mass
     first, now, error = mass[0], mass[frame], evidence.change(frame, mass)
     gained = (now - first) / np.maximum(1 - first, 1e-12)
-    margin = float(min(np.min(each[:, :1] - each[:, 1:]) for each in (now, gained)))
+    margin = float(min(np.min(shares[:, :1] - shares[:, 1:]) for shares in (now, gained)))
     holds = True if margin > error else False if margin < -error else None
-    shown = " ".join(f"{each:.2f}" for each in now[:, 0])
-    reason = f"on plateau 1 the heads have {shown} of their attention on group 1, {first[:, 0].min():.2f} at the start"
+    first_shares = " ".join(f"{share:.2f}" for share in now[:, 0])
+    reason = f"on plateau 1 the heads have {first_shares} of their attention on group 1, {first[:, 0].min():.2f} at the start"
     return Comparison("> 0", margin, 0.0, holds, reason, measured_error=error, unit=ATTENTION)
 
 
@@ -212,24 +212,23 @@ def _cooperation(evidence: Evidence) -> Comparison:
     last, unit = evidence.task.reachable, "groups"
     plateau, onset = evidence.rested(last) if evidence.reached >= last else None, evidence.heads.onset
     if plateau is None:
-        why = f"the run does not rest on plateau {last}: heads have not divided the groups yet"
-        return undecided(why, last, "all", unit)
+        return undecided(f"the run does not rest on plateau {last}: heads have not divided the groups yet", last, "all", unit)
     frame = evidence.frame(plateau.t)
     error = evidence.change(frame, evidence.heads.shares)
     owners = evidence.heads.owners(frame, error)
-    own = len({head for head in owners if head is not None})
+    owner_count = len({head for head in owners if head is not None})
     first, second = evidence.heads.crossings[0], evidence.plateaus[1]
     before = evidence.end if second is None else second.t
-    shown = " ".join("-" if head is None else str(head + 1) for head in owners)
-    reason = f"on plateau {last} the groups have heads {shown} (shares ± {error:.2f}); heads part at {onset}"
+    owner_numbers = " ".join("-" if head is None else str(head + 1) for head in owners)
+    reason = f"on plateau {last} the groups have heads {owner_numbers} (shares ± {error:.2f}); heads part at {onset}"
     reason += f", t_1 is {first}, plateau 2 is at {before:.4g}"
-    shared = own < sum(head is not None for head in owners)
+    shared = owner_count < sum(head is not None for head in owners)
     if onset.interval is None or first.interval is None:
-        return Comparison(last, own, "all", False if shared or onset.state == "at the start" else None, reason, unit=unit)
+        return Comparison(last, owner_count, "all", False if shared or onset.state == "at the start" else None, reason, unit=unit)
     outside = onset.interval[1] < first.interval[0] or onset.interval[0] > before
     inside = onset.interval[0] > first.interval[1] and onset.interval[1] <= before
-    holds = False if outside or shared else True if inside and own == last else None
-    return Comparison(last, own, "all", holds, reason, unit=unit)
+    holds = False if outside or shared else True if inside and owner_count == last else None
+    return Comparison(last, owner_count, "all", holds, reason, unit=unit)
 
 
 def _equal_ladder(evidence: Evidence) -> Regime:
@@ -244,8 +243,8 @@ def _stays(evidence: Evidence) -> Comparison:
     first, limit, end = evidence.times[0], evidence.tolerance, evidence.end
     plateau = evidence.rested(1) if evidence.reached else None
     if first is None or end < LIMITS.decade * first or (plateau is None and evidence.reached == 1):
-        why = f"the run ends before {LIMITS.decade:g} t_1, or does not rest"
-        return undecided("t_1 was not reached" if first is None else why, 0.0, limit, SHARE)
+        no_rest = f"the run ends before {LIMITS.decade:g} t_1, or does not rest"
+        return undecided("t_1 was not reached" if first is None else no_rest, 0.0, limit, SHARE)
     gap = float((evidence.heads.loss[-1] - evidence.levels[1]) / evidence.steps[0])
     error = 0.0 if plateau is None else evidence.gap(plateau)[1]
     reason = f"the last loss is {gap:+.2%} of the step from level 1 at {evidence.run.clock} = {end:.4g}, {end / first:.0f} t_1"
@@ -277,13 +276,13 @@ def _many_positions(evidence: Evidence) -> Regime:
     """The closed form is a limit of many positions; what it leaves out is its error."""
     base, forms = flows(evidence), evidence.task.forms
     if forms is None:
-        why = "t_1 has a closed form for the regression flow, not for batches of contexts or a softmax over tokens"
-        return Regime(False, why, applies=False, elsewhere=True)
+        reason = "t_1 has a closed form for the regression flow, not for batches of contexts or a softmax over tokens"
+        return Regime(False, reason, applies=False, elsewhere=True)
     if not base.holds:
         return base
-    left = forms.first_error / forms.first_time
-    sentence = f"{forms.positions} positions, H/g_1 = {forms.heads / forms.gains[0]:.2g}: the form leaves out {left:.0%} of t_1"
-    if left > LIMITS.fair / 2:
+    share = forms.first_error / forms.first_time
+    sentence = f"{forms.positions} positions, H/g_1 = {forms.heads / forms.gains[0]:.2g}: the form leaves out {share:.0%} of t_1"
+    if share > LIMITS.fair / 2:
         return Regime(False, f"{sentence}, more than half of the tolerance")
     return Regime(True, f"{base.sentence}, {sentence}")
 
@@ -315,39 +314,39 @@ def _clock(evidence: Evidence) -> Comparison:
     limit, end = evidence.clock.tolerance if evidence.clock else 0.0, evidence.end
     flow = evidence.companion("regression_flow", LIMITS.longer * end)
     model = Curve(evidence.time, evidence.heads.loss, evidence.levels)
-    ratios, errors, late, shown, unseen = [], [], False, [], []
+    ratios, errors, late, ratio_texts, unseen = [], [], False, [], []
     for j, its in enumerate(flow.times, start=1):
         mine, half = evidence.heads.mean_crossing(j)
         if mine is not None and its is not None:
             ratios.append(mine / its)
             errors.append(half / its)
-            shown.append(f"t_{j} {mine / its:.3f}")
+            ratio_texts.append(f"t_{j} {mine / its:.3f}")
         elif its is not None and end > (1 + limit) * its:
             late = True
-            shown.append(f"t_{j} above {end / its:.3f}")
+            ratio_texts.append(f"t_{j} above {end / its:.3f}")
         elif mine is not None:
             late = True
-            shown.append(f"t_{j} below {mine / (LIMITS.longer * end):.3f}")
+            ratio_texts.append(f"t_{j} below {mine / (LIMITS.longer * end):.3f}")
         elif j <= evidence.task.reachable:
             unseen.append((j, its is not None and its <= end))
-    left = departure(model, flow)
-    where = "the model does not leave the flow" if left is None else f"the model leaves the flow at {left:.4g}"
+    departed = departure(model, flow)
+    leaving = "the model does not leave the flow" if departed is None else f"the model leaves the flow at {departed:.4g}"
     if not ratios:
-        return undecided(f"model and flow have no transition in common; {where}", 1.0, limit, OF_FLOW)
-    at = int(np.argmax(np.abs(np.array(ratios) - 1)))
-    worst, error = float(ratios[at]), float(errors[at])
+        return undecided(f"model and flow have no transition in common; {leaving}", 1.0, limit, OF_FLOW)
+    index = int(np.argmax(np.abs(np.array(ratios) - 1)))
+    worst, error = float(ratios[index]), float(errors[index])
     wide = evidence.clock.error if evidence.clock else 0.0
     holds = not late and agreement(1.0, worst, limit, "", predicted_error=wide, measured_error=error).holds
-    reason = f"model over flow from the same logits: {', '.join(shown)}; {where}"
+    reason = f"model over flow from the same logits: {', '.join(ratio_texts)}; {leaving}"
     if unseen:
         reason += f"; not compared: {', '.join(f't_{j}' for j, _ in unseen)}"
-    why = None
+    objection = None
     if len(ratios) == 1 and evidence.task.reachable > 1 and not evidence.identical:
-        why = "t_1 alone does not test heads that part"
+        objection = "t_1 alone does not test heads that part"
     elif any(due for _, due in unseen):
-        why = "the flow has reached it, but the run ends too early"
-    if holds and why:
-        holds, reason = None, f"{reason}: {why}"
+        objection = "the flow has reached it, but the run ends too early"
+    if holds and objection:
+        holds, reason = None, f"{reason}: {objection}"
     return Comparison(1.0, worst, limit, holds, reason, predicted_error=wide, measured_error=error, unit=OF_FLOW)
 
 

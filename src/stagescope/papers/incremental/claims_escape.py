@@ -74,9 +74,9 @@ def _rising(evidence: Evidence) -> Regime:
 
 
 def _room_to_grow(evidence: Evidence) -> Condition:
-    begin, most = _arrival(evidence), LIMITS.sharp / LIMITS.growth
+    begin, largest = _arrival(evidence), LIMITS.sharp / LIMITS.growth
     size = 0.0 if begin is None else evidence.spread[begin]
-    return size <= most, f"heads differ by {size:.1e} on arrival at plateau 1, above {most:g}: no room to grow"
+    return size <= largest, f"heads differ by {size:.1e} on arrival at plateau 1, above {largest:g}: no room to grow"
 
 
 def _arrival(evidence: Evidence) -> int | None:
@@ -122,12 +122,12 @@ def _parting(evidence: Evidence) -> Comparison:
     last_rise = rise(evidence)
     if evidence.reached == 0 or last_rise is None:
         noise = f"the difference of heads does not grow {LIMITS.growth:g}-fold on plateau 1 while it is small: no growth fit"
-        why = "heads start exactly equal" if evidence.identical else noise
-        return undecided("t_1 was not reached" if evidence.reached == 0 else why, "-", LIMITS.broad)
+        no_rise = "heads start exactly equal" if evidence.identical else noise
+        return undecided("t_1 was not reached" if evidence.reached == 0 else no_rise, "-", LIMITS.broad)
     times, equal = last_rise.thirds(evidence.time), evidence.companion("equal_heads", None)
     heads = evidence.task.heads  # the H fastest rates of the spectrum at equal heads
-    spectra = [spectrum(evidence.law, equal.at(when), heads, evidence.rates).rates for when in times]
-    rates = np.array([np.real(each)[:heads] for each in spectra])
+    spectra = [spectrum(evidence.law, equal.at(time), heads, evidence.rates).rates for time in times]
+    rates = np.array([np.real(eigenvalues)[:heads] for eigenvalues in spectra])
     predicted, parting = float(SIMPSON @ rates[:, 0]), heads - 1
     split, off = float(np.max(1 - rates[:, parting - 1] / rates[:, 0])), last_rise.rate / predicted
     words = f"{parting} equal fastest rates (to {split:.0e})" if parting > 1 else "the fastest rate"
@@ -149,13 +149,13 @@ def _form(evidence: Evidence) -> Comparison:
     """
     forms, last_rise = evidence.task.forms, rise(evidence)
     if forms is None or evidence.reached == 0 or last_rise is None:
-        why = "t_1 was not reached" if evidence.reached == 0 else f"heads do not part {LIMITS.growth:g}-fold on plateau 1"
-        return undecided(why, "-", LIMITS.broad, PER_TIME)
+        no_rise = "t_1 was not reached" if evidence.reached == 0 else f"heads do not part {LIMITS.growth:g}-fold on plateau 1"
+        return undecided(no_rise, "-", LIMITS.broad, PER_TIME)
     model, times = evidence.law.model, last_rise.thirds(evidence.time)
-    frames = [evidence.frame(when) for when in times]
+    frames = [evidence.frame(time) for time in times]
     attention = model.attention({name: evidence.run.params[name][frames] for name in evidence.run.params}).mean(axis=1)
-    rates, left = forms.fastest(attention[:, model.at]), 1 - attention[:, model.at[0]]
-    predicted, off = float(SIMPSON @ rates), float(SIMPSON @ left)
+    rates, off_share = forms.fastest(attention[:, model.at]), 1 - attention[:, model.at[0]]
+    predicted, off = float(SIMPSON @ rates), float(SIMPSON @ off_share)
     reason = (
         f"heads part at rate {last_rise.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}, by the form {predicted:.4g} with"
     )
@@ -169,7 +169,7 @@ class Escapes:
     """t_2 of one draw at several noises, that of the run first; its WKB prediction from the run's, and the measured slope."""
 
     sigmas: np.ndarray
-    when: np.ndarray
+    times: np.ndarray
     predicted: np.ndarray
     slope: float
 
@@ -184,12 +184,12 @@ def escapes(evidence: Evidence) -> Escapes | None:
     times = [evidence.times[1], *(evidence.companion("scaled", float(sigma), until).times[1] for sigma in sigmas[1:])]
     if None in times:
         return None
-    when, same = np.array([float(t) for t in times if t is not None]), evidence.companion("equal_heads", until)
-    if when[0] > same.time[-1]:
+    escape_times, equal = np.array([float(t) for t in times if t is not None]), evidence.companion("equal_heads", until)
+    if escape_times[0] > equal.time[-1]:
         return None
-    mass = evidence.law.model.attention(same.params)[:, 0, evidence.law.model.at]
-    predicted = wkb_times(same.time, forms.fastest(mass), (float(sigmas[0]), float(when[0])), sigmas)
-    return Escapes(sigmas, when, predicted, float(np.polyfit(-np.log(sigmas), np.sqrt(when), 1)[0]))
+    mass = evidence.law.model.attention(equal.params)[:, 0, evidence.law.model.at]
+    predicted = wkb_times(equal.time, forms.fastest(mass), (float(sigmas[0]), float(escape_times[0])), sigmas)
+    return Escapes(sigmas, escape_times, predicted, float(np.polyfit(-np.log(sigmas), np.sqrt(escape_times), 1)[0]))
 
 
 def _limit(evidence: Evidence) -> Regime:
@@ -215,16 +215,14 @@ def _slope(evidence: Evidence) -> Comparison:
     if forms is None or measured_escapes is None:
         return undecided(_no_escape(evidence), "-", LIMITS.fair, "sqrt(t)")
     off = measured_escapes.slope / forms.escape_slope
-    shown, sizes = (
-        ", ".join(f"{when:.4g}" for when in measured_escapes.when),
-        ", ".join(f"{sigma:.2g}" for sigma in measured_escapes.sigmas),
-    )
-    reason = f"t_2 = {shown} at noise {sizes} on the logits, the run's first: slope measured/predicted {off:.3f}"
+    listing = ", ".join(f"{time:.4g}" for time in measured_escapes.times)
+    sizes = ", ".join(f"{sigma:.2g}" for sigma in measured_escapes.sigmas)
+    reason = f"t_2 = {listing} at noise {sizes} on the logits, the run's first: slope measured/predicted {off:.3f}"
     limit, error = LIMITS.fair * forms.escape_slope, forms.limit_error(evidence.sigma) * forms.escape_slope
     span = float(np.ptp(np.log(measured_escapes.sigmas)))
-    own = LIMITS.resolved / 2 * float(np.sqrt(measured_escapes.when.max())) / span
+    resolved = LIMITS.resolved / 2 * float(np.sqrt(measured_escapes.times.max())) / span
     return agreement(
-        forms.escape_slope, measured_escapes.slope, limit, reason, predicted_error=error, measured_error=own, unit="sqrt(t)"
+        forms.escape_slope, measured_escapes.slope, limit, reason, predicted_error=error, measured_error=resolved, unit="sqrt(t)"
     )
 
 
@@ -234,13 +232,13 @@ def _wkb(evidence: Evidence) -> Comparison:
     measured_escapes = escapes(evidence)
     if measured_escapes is None:
         return undecided(_no_escape(evidence), 1.0, LIMITS.fair, "t_2")
-    ratios = (measured_escapes.predicted / measured_escapes.when)[1:]
+    ratios = (measured_escapes.predicted / measured_escapes.times)[1:]
     if not np.isfinite(ratios).all():
         return undecided("the companion run of equal heads ends before the escape", 1.0, LIMITS.fair, "t_2")
     worst = float(ratios[np.argmax(np.abs(ratios - 1))])
-    shown = " and ".join(f"{ratio:.3f}" for ratio in ratios)
-    first, *others = (f"{sigma:.2g}" for sigma in measured_escapes.sigmas)
-    reason = f"t_2 predicted/measured {shown} at noise {' and '.join(others)} on the logits, calibrated by the run at {first}"
+    listing = " and ".join(f"{ratio:.3f}" for ratio in ratios)
+    first, *scaled = (f"{sigma:.2g}" for sigma in measured_escapes.sigmas)
+    reason = f"t_2 predicted/measured {listing} at noise {' and '.join(scaled)} on the logits, calibrated by the run at {first}"
     return agreement(1.0, worst, LIMITS.fair, reason, measured_error=LIMITS.resolved, unit="t_2")
 
 
@@ -259,18 +257,18 @@ def _one_path(evidence: Evidence) -> Comparison:
     measured_escapes = escapes(evidence)
     if measured_escapes is None:
         return undecided(_no_escape(evidence), 1.0, LIMITS.exact, "t_2")
-    _, apart, size = head_deviations(evidence.run.at(0))
+    _, deviations, size = head_deviations(evidence.run.at(0))
     sizes = size + np.log(measured_escapes.sigmas / measured_escapes.sigmas[0])
-    predicted = parting_times(evidence.law, apart, sizes, 10 * float(measured_escapes.when.max()))
-    if any(each.t is None for each in predicted):
+    predicted = parting_times(evidence.law, deviations, sizes, 10 * float(measured_escapes.times.max()))
+    if any(event.t is None for event in predicted):
         return undecided("heads do not part on the path of equal heads", 1.0, LIMITS.exact, "t_2")
-    ratios = np.array([float(each.t or np.nan) for each in predicted]) / measured_escapes.when
+    ratios = np.array([float(event.t or np.nan) for event in predicted]) / measured_escapes.times
     worst = int(np.argmax(np.abs(ratios - 1)))
-    error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(measured_escapes.when[worst])
-    shown, noise = ", ".join(f"{ratio:.4f}" for ratio in ratios), ", ".join(f"{sigma:.2g}" for sigma in measured_escapes.sigmas)
-    reason = f"t_2 predicted/measured {shown} at noise {noise} on the logits, from one path of equal heads; no run is used"
-    own = LIMITS.resolved
-    return agreement(1.0, float(ratios[worst]), LIMITS.exact, reason, predicted_error=error, measured_error=own, unit="t_2")
+    error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(measured_escapes.times[worst])
+    listing, noise = ", ".join(f"{ratio:.4f}" for ratio in ratios), ", ".join(f"{sigma:.2g}" for sigma in measured_escapes.sigmas)
+    reason = f"t_2 predicted/measured {listing} at noise {noise} on the logits, from one path of equal heads; no run is used"
+    resolved = LIMITS.resolved
+    return agreement(1.0, float(ratios[worst]), LIMITS.exact, reason, predicted_error=error, measured_error=resolved, unit="t_2")
 
 
 ESCAPE_CLAIMS = claim.claims

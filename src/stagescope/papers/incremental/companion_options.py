@@ -10,13 +10,13 @@ from stagescope.papers.incremental.regression import RegressionForms
 from stagescope.papers.incremental.study import FLOWS, STUDENTS, IncrementalOptions
 
 
-def _changed(evidence: Evidence, kept: tuple[str, ...], **changes: Any) -> Mapping[str, Any] | None:
+def _changed(evidence: Evidence, preserved: tuple[str, ...], **changes: Any) -> Mapping[str, Any] | None:
     """Options of another model: what is not kept or changed goes back to its default, since most would have no effect there."""
     config = evidence.config
     if config is None:
         return None
     fields = {name: field.default for name, field in IncrementalOptions.model_fields.items()}
-    back = {name: default for name, default in fields.items() if name not in kept and config.get(name) != default}
+    back = {name: default for name, default in fields.items() if name not in preserved and config.get(name) != default}
     return evidence.changed({**back, **changes})
 
 
@@ -44,9 +44,9 @@ def long_plateau(evidence: Evidence) -> Mapping[str, Any] | None:
         return None
     for ratio in (1.0, 1.5, 2.0, 3.0, 5.0):
         gains = tuple(float(f"{gain * ratio ** (len(forms.gains) - 1 - i):.4g}") for i, gain in enumerate(forms.gains))
-        made = RegressionForms(gains, len(gains), forms.heads, forms.mirror)
-        if made.limit_error(1e-5) <= 0.04:
-            until = 4 * made.escape_time(1e-5) + 100 * made.first_time
+        candidate = RegressionForms(gains, len(gains), forms.heads, forms.mirror)
+        if candidate.limit_error(1e-5) <= 0.04:
+            until = 4 * candidate.escape_time(1e-5) + 100 * candidate.first_time
             sizes = {"gains": gains, "positions": len(gains), "until": float(f"{until:.3g}")}
             return evidence.changed({**sizes, "init_scale": 1e-5, "noise": "logits"})
     return None

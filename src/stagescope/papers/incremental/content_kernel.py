@@ -24,33 +24,33 @@ _BLOCK = 64
 def _attend(queries, x, context, shift, triangle, row, att):
     """att[h, t, s] <- softmax over s < context + t of the scores; `triangle` holds them without gaps for the exponential."""
     heads, size, targets = queries.shape[0], queries.shape[1], x.size - context
-    vocab, at = size - x.size + 1, 0
+    vocab, offset = size - x.size + 1, 0
     for h in range(heads):
         for t in range(targets):
-            q, seen = context + t - 1, context + t
+            q, visible = context + t - 1, context + t
             token, place = queries[h, x[q]], queries[h, vocab + q]
             for i in range(size):
                 row[i] = token[i] + place[i]
-            scores, by_place = triangle[at : at + seen], row[vocab:]
-            for s in range(seen):
+            scores, by_place = triangle[offset : offset + visible], row[vocab:]
+            for s in range(visible):
                 scores[s] = row[x[s]] + by_place[s]
             if shift:
                 top = scores.max()
-                for s in range(seen):
+                for s in range(visible):
                     scores[s] = max(scores[s] - top, -700.0)
-            at += seen
+            offset += visible
     exp_double(triangle)
-    at = 0
+    offset = 0
     for h in range(heads):
         for t in range(targets):
-            seen, total = context + t, 0.0
-            weights = triangle[at : at + seen]
-            for s in range(seen):
+            visible, total = context + t, 0.0
+            weights = triangle[offset : offset + visible]
+            for s in range(visible):
                 total += weights[s]
             share = 1.0 / total
-            for s in range(seen):
+            for s in range(visible):
                 att[h, t, s] = weights[s] * share
-            at += seen
+            offset += visible
 
 
 @njit(**_OPTIONS)
@@ -109,10 +109,10 @@ def _residuals(z, x, law, context, shift, exact):
             for j in range(vocab):
                 z[t, j] = exact[t, j] * share - mine[j]
         else:
-            drawn = x[context + t]
+            target = x[context + t]
             for j in range(vocab):
                 z[t, j] = exact[t, j] * share
-            z[t, drawn] = exact[t, drawn] * share - 1.0
+            z[t, target] = exact[t, target] * share - 1.0
     return loss
 
 
@@ -134,15 +134,15 @@ def _d_attention(g, r, h, context, targets, d_att):
 def _add_queries(att, d_att, h, context, x, vocab, row, d_queries):
     """Adds the gradient in the scores of one head to the rows of the token and of the position that ask."""
     for t in range(x.size - context):
-        q, seen = context + t - 1, context + t
+        q, visible = context + t - 1, context + t
         weights, slopes, by_place = att[h, t], d_att[t], row[vocab:]
         mean = row.dtype.type(0)
-        for s in range(seen):
+        for s in range(visible):
             mean += weights[s] * slopes[s]
         row[:] = 0
-        for s in range(seen):
+        for s in range(visible):
             by_place[s] = weights[s] * (slopes[s] - mean)
-        for s in range(seen):
+        for s in range(visible):
             row[x[s]] += by_place[s]
         token, place = d_queries[h, x[q]], d_queries[h, vocab + q]
         for i in range(row.size):

@@ -30,7 +30,7 @@ class Task:
     """What decides whether a claim applies to a run.
 
     `gains` are the importances beta_i, or the g_i of a flow. `span` is the largest number of lags in a group. `parameters` is
-    the number of parameters of the best class, `own` that of the student, `targets` the number of sampled tokens they are
+    the number of parameters of the best class, `of_student` that of the student, `targets` the number of sampled tokens they are
     estimated from (None: the true law, or new data at every step). `forms` are the closed forms of a regression flow. `predicts`
     is False where there are no tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels
     are exact. `uniform` is the best loss of uniform attention above the last level, where it can be below level 1.
@@ -41,7 +41,7 @@ class Task:
     span: int = 1
     disjoint: bool = True
     parameters: int = 0
-    own: int = 0
+    of_student: int = 0
     targets: int | None = None
     fitted: bool = True
     predicts: bool = False
@@ -62,7 +62,7 @@ class Task:
     @property
     def own_noise(self) -> float:
         """The same for all parameters of the student: how far above its best class it ends."""
-        return 0.0 if self.targets is None else self.own / (2 * self.targets)
+        return 0.0 if self.targets is None else self.of_student / (2 * self.targets)
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class EqualHeads:
     loss: np.ndarray
     params: dict[str, np.ndarray]
 
-    def at(self, when: float) -> dict[str, np.ndarray]:
+    def at(self, time: float) -> dict[str, np.ndarray]:
         """The parameters at the frame nearest to a time."""
-        frame = int(np.argmin(np.abs(self.time - when)))
+        frame = int(np.argmin(np.abs(self.time - time)))
         return {name: block[frame] for name, block in self.params.items()}
 
 
@@ -131,8 +131,8 @@ class Evidence(BaseEvidence):
     @cached_property
     def steps(self) -> np.ndarray:
         """Heights l_{j-1} - l_j (k,), all positive; an error where levels do not decrease."""
-        if (why := no_ladder(self.levels)) is not None:
-            raise InputError(why)
+        if (reason := no_ladder(self.levels)) is not None:
+            raise InputError(reason)
         return -np.diff(self.levels)
 
     @cached_property
@@ -144,7 +144,7 @@ class Evidence(BaseEvidence):
     @cached_property
     def reached(self) -> int:
         """The last j whose transition was passed."""
-        return max((j for j, when in enumerate(self.times, start=1) if when is not None), default=0)
+        return max((j for j, time in enumerate(self.times, start=1) if time is not None), default=0)
 
     @property
     def plateaus(self) -> tuple[Plateau | None, ...]:
@@ -177,9 +177,9 @@ class Evidence(BaseEvidence):
         """Why `rests` is empty."""
         if self.reached == 0:
             return "t_1 was not reached"
-        missing = [j for j, plateau in enumerate(self.plateaus[: self.reached], start=1) if plateau and plateau.between is False]
-        if missing:
-            return f"no plateau: the loss does not slow down after t_{missing[0]}; crossings of levels alone are no stages"
+        unslowed = [j for j, plateau in enumerate(self.plateaus[: self.reached], start=1) if plateau and plateau.between is False]
+        if unslowed:
+            return f"no plateau: the loss does not slow down after t_{unslowed[0]}; crossings of levels alone are no stages"
         return f"t_{self.reached} was passed, but the run rests on no plateau"
 
     def gap(self, plateau: Plateau) -> tuple[float, float]:
@@ -279,8 +279,8 @@ class Evidence(BaseEvidence):
     def settles(self) -> Condition:
         """A student that can end on its last plateau: one with many parameters stays above it on sampled tokens."""
         noise, step = self.task.own_noise, float(self.steps[self.task.reachable - 1])
-        why = f"{self.task.own} parameters on {self.task.targets} sampled tokens end about {noise:.2g} nats above the last level"
-        return noise <= self.tolerance * step, f"{why}, more than {self.tolerance:.0%} of its step"
+        sentence = f"{self.task.of_student} parameters on {self.task.targets} sampled tokens end about {noise:.2g} nats above"
+        return noise <= self.tolerance * step, f"{sentence} the last level, more than {self.tolerance:.0%} of its step"
 
     def alike(self, least: float) -> Condition:
         """An agreement of heads at the start of at least `least`."""

@@ -36,8 +36,8 @@ class Contexts:
         start = process.check_tokens(tokens, start)
         length = tokens.shape[1]
         require_memory("the contexts", "take fewer sequences", len(tokens), length - start, len(process.lags))
-        seen = np.stack([tokens[:, start - lag : length - lag].ravel() for lag in process.lags], axis=1)
-        return cls(process, seen.astype(np.int32), np.ones(len(seen)))
+        contexts = np.stack([tokens[:, start - lag : length - lag].ravel() for lag in process.lags], axis=1)
+        return cls(process, contexts.astype(np.int32), np.ones(len(contexts)))
 
     def known_to(self, groups: int) -> "Known":
         """Only the lags of the first groups, equal contexts merged.
@@ -51,11 +51,11 @@ class Contexts:
                 weights[number, self.process.lags.index(lag)] = weight
         used = np.flatnonzero(weights.any(axis=0))
         rows, weights = self.tokens[:, used].copy(), weights[:, used]
-        _, alike = np.unique(weights, axis=1, return_inverse=True)
-        for kind in range(alike.max() + 1):
-            rows[:, alike == kind] = np.sort(rows[:, alike == kind], axis=1)
-        merged, where = np.unique(rows, axis=0, return_inverse=True)
-        counts = np.bincount(where.ravel(), weights=self.counts, minlength=len(merged))
+        _, kinds = np.unique(weights, axis=1, return_inverse=True)
+        for kind in range(kinds.max() + 1):
+            rows[:, kinds == kind] = np.sort(rows[:, kinds == kind], axis=1)
+        merged, index = np.unique(rows, axis=0, return_inverse=True)
+        counts = np.bincount(index.ravel(), weights=self.counts, minlength=len(merged))
         return Known(weights, np.ascontiguousarray(merged), counts / counts.sum())
 
 
@@ -121,13 +121,13 @@ def drawn_moments(process: LaggedChain, tokens: np.ndarray, start: int | None = 
     return moments / after.size
 
 
-def fit(known: Known, moments: np.ndarray, penalty: float = 0.0, first: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
+def fit(contexts: Known, moments: np.ndarray, penalty: float = 0.0, first: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
     """argmin over W of mean log Z(W) - <W, C> + penalty |W|^2 / 2, and whether L-BFGS reached its tolerance."""
     shape = moments.shape
 
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
         matrices = flat.reshape(shape)
-        mean, grad = known.log_partition(matrices)
+        mean, grad = contexts.log_partition(matrices)
         gradient = grad - moments + penalty * matrices
         return mean - float(np.sum(matrices * (moments - penalty / 2 * matrices))), gradient.ravel()
 
@@ -148,8 +148,8 @@ def fit_class(
     _check(process, groups, penalty)
     if groups == 0:
         return RestrictedClass(process, np.zeros((0, process.vocab, process.vocab)))
-    known = Contexts.of(process, tokens, start).known_to(groups)
-    return RestrictedClass(process, *fit(known, drawn_moments(process, tokens, start)[:groups], penalty))
+    contexts = Contexts.of(process, tokens, start).known_to(groups)
+    return RestrictedClass(process, *fit(contexts, drawn_moments(process, tokens, start)[:groups], penalty))
 
 
 def fit_ridge(
@@ -160,19 +160,19 @@ def fit_ridge(
     The last quarter of the sequences is held out. Only the sampled tokens are used.
     """
     _check(process, groups, *penalties)
-    held = max(1, round(LIMITS.held * len(tokens)))
-    if not penalties or held >= len(tokens):
+    held_count = max(1, round(LIMITS.held_share * len(tokens)))
+    if not penalties or held_count >= len(tokens):
         raise InputError(f"{len(tokens)} sequences and ridges {penalties}: choosing needs at least 2 sequences and 1 ridge")
     if groups == 0:
         return fit_class(process, tokens, 0, start)
-    trained, judged = tokens[:-held], tokens[-held:]
-    known = Contexts.of(process, trained, start).known_to(groups)
-    unseen = Contexts.of(process, judged, start).known_to(groups)
-    moments, wanted = (drawn_moments(process, part, start)[:groups] for part in (trained, judged))
+    trained, judged = tokens[:-held_count], tokens[-held_count:]
+    trained_contexts = Contexts.of(process, trained, start).known_to(groups)
+    judged_contexts = Contexts.of(process, judged, start).known_to(groups)
+    moments, judged_moments = (drawn_moments(process, part, start)[:groups] for part in (trained, judged))
     losses, first = {}, None
     for penalty in sorted(penalties, reverse=True):  # from stiff to loose, each fit starts at the one before
-        first, _ = fit(known, moments, penalty, first)
-        losses[penalty] = unseen.loss(first, wanted)
+        first, _ = fit(trained_contexts, moments, penalty, first)
+        losses[penalty] = judged_contexts.loss(first, judged_moments)
     return fit_class(process, tokens, groups, start, min(losses, key=losses.__getitem__))
 
 
@@ -288,14 +288,14 @@ def _all_contexts(process: LaggedChain) -> Contexts:
 def _fit_levels(process: LaggedChain, trained: Contexts, judged: Contexts) -> dict[str, np.ndarray]:
     """Losses on both samples, and the fits, by the names under which they are stored."""
     k, truth = len(process.groups), process.matrices
-    moments, wanted = true_moments(trained), true_moments(judged)
+    moments, judged_moments = true_moments(trained), true_moments(judged)
     losses, training = (np.full(k + 1, np.log(process.vocab)) for _ in range(2))
     converged = np.ones(k + 1)
     weights_by_class: dict[str, np.ndarray] = {"W0": np.zeros((0, *truth.shape[1:]))}
     for j in range(1, k + 1):  # fits start at .7 of the true terms: about where a class without the other terms ends
-        known, unseen = trained.known_to(j), judged.known_to(j)
-        matrices, done = (truth, True) if j == k else fit(known, moments[:j], first=0.7 * truth[:j])
-        training[j], losses[j] = known.loss(matrices, moments[:j]), unseen.loss(matrices, wanted[:j])
+        trained_contexts, judged_contexts = trained.known_to(j), judged.known_to(j)
+        matrices, done = (truth, True) if j == k else fit(trained_contexts, moments[:j], first=0.7 * truth[:j])
+        training[j], losses[j] = trained_contexts.loss(matrices, moments[:j]), judged_contexts.loss(matrices, judged_moments[:j])
         converged[j], weights_by_class[f"W{j}"] = done, matrices
     return {"losses": losses, "training": training, "converged": converged, **weights_by_class}
 
@@ -309,9 +309,9 @@ def uniform_excess(process: LaggedChain, targets: int, pad: int) -> float:
     tokens = process.sample(key(0, "uniform attention"), LIMITS.uniform, targets, pad)[:, : context + 1]
     true = process.predictive(tokens, context)[:, 0]
     # one group of all positions: the class of the first group, if it were everywhere
-    known = Known(np.ones((1, context)), tokens[:, :context].astype(np.int32), np.full(len(tokens), 1 / len(tokens)))
-    seen = np.zeros((len(tokens), process.vocab))
-    np.add.at(seen, (np.arange(len(tokens))[:, None], tokens[:, :context]), 1.0)
-    moments = (true.T @ seen / len(seen))[None]
+    contexts = Known(np.ones((1, context)), tokens[:, :context].astype(np.int32), np.full(len(tokens), 1 / len(tokens)))
+    token_counts = np.zeros((len(tokens), process.vocab))
+    np.add.at(token_counts, (np.arange(len(tokens))[:, None], tokens[:, :context]), 1.0)
+    moments = (true.T @ token_counts / len(token_counts))[None]
     entropy = -float(np.mean(np.sum(true * np.log(np.maximum(true, 1e-300)), axis=1)))
-    return known.loss(fit(known, moments)[0], moments) - entropy
+    return contexts.loss(fit(contexts, moments)[0], moments) - entropy

@@ -26,19 +26,19 @@ class Limits:
     linear in centred logits up to their square, which is the relative error of the flow's times."""
 
     # heads
-    most: float = 0.5
+    majority: float = 0.5
     """More than half: of a head's attention, which then attends to no other group; of a true map, which then is acquired (its
     time is that of half of what is learned: a class that lacks other features has a smaller map). A larger difference of
     heads is no longer small."""
     together: float = 0.8
     """Least agreement at the start for claims about competing heads, and cosine between moves of heads that move together: they
     are more alike than apart. Chosen without a run."""
-    alike: float = 0.95
+    alike_cosine: float = 0.95
     """Heads are alike if the mean cosine between their masses on the groups is at least this: for two heads on one group, a
     quarter of the mass of one is elsewhere. `onset` is when they last are (science page, section 5)."""
     nearly_equal: float = 0.99
     """Least agreement at the start for rates of the linearisation at equal heads."""
-    moved: float = 0.1
+    moved_distance: float = 0.1
     """Heads have moved: watched ones by this root mean square distance of rows, the mean over a layer; those of a flow by this
     distance from their mean, from which on all of them are followed."""
     parted: float = 0.2
@@ -74,7 +74,7 @@ class Limits:
     patience: float = 0.1
     """The held-out rule waits for a new least value for this share of the steps; the adaptive one looks at every such step of
     ln step: a transition is then seen at most a tenth of its time late."""
-    held: float = 0.25
+    held_share: float = 0.25
     """Held-out sequences per training sequence; a ridge fit sets as many aside."""
     counts: float = 0.01
     """Differences in loss below this share of the whole ladder l_0 - l_k are no gain and no loss."""

@@ -89,7 +89,7 @@ class Sequences:
 
     tokens: np.ndarray
     soft: np.ndarray
-    kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    cache: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     """What a kernel made of them, for the next step that sees them."""
 
     @classmethod
@@ -98,8 +98,8 @@ class Sequences:
         soft = np.empty((0, 0)) if laws is None else np.ascontiguousarray(laws.reshape(len(tokens), -1))
         return cls(np.ascontiguousarray(tokens.T, dtype=np.uint32), soft)
 
-    def take(self, chosen: np.ndarray | slice) -> "Sequences":
-        return Sequences(np.ascontiguousarray(self.tokens[:, chosen]), self.soft[chosen] if self.soft.size else self.soft)
+    def take(self, indices: np.ndarray | slice) -> "Sequences":
+        return Sequences(np.ascontiguousarray(self.tokens[:, indices]), self.soft[indices] if self.soft.size else self.soft)
 
     @cached_property
     def by_sequence(self) -> np.ndarray:
@@ -165,8 +165,8 @@ class LaggedLoss(SequenceLoss):
         if self.watched is not None and self.watched > self.sequences:
             raise ValueError(f"watched {self.watched} is larger than the {self.sequences} sequences; lower it or leave it out")
         self._check_context()
-        for what, remedy, shape in self._largest():
-            require_memory(what, remedy, *shape)
+        for arrays, remedy, shape in self._largest():
+            require_memory(arrays, remedy, *shape)
         return self
 
     def _check_context(self) -> None:
@@ -205,9 +205,9 @@ class LaggedLoss(SequenceLoss):
 
     def judge(self, sequences: int, seed: int | None = None, labels: Literal["hard", "soft"] = "soft") -> Self:
         """The same loss on held-out sequences, by default those of its own seed, with the true law as label."""
-        kept = {name: getattr(self, name) for name in type(self).model_fields if name not in LaggedLoss.model_fields}
-        chosen = {"model": self.model, "process": self.process, "sequences": sequences}
-        return type(self)(**chosen, **kept, seed=self.seed if seed is None else seed, labels=labels, part="held-out")
+        extra_fields = {name: getattr(self, name) for name in type(self).model_fields if name not in LaggedLoss.model_fields}
+        settings = {"model": self.model, "process": self.process, "sequences": sequences}
+        return type(self)(**settings, **extra_fields, seed=self.seed if seed is None else seed, labels=labels, part="held-out")
 
     @cached_property
     def floor(self) -> float:
@@ -253,5 +253,5 @@ class NgramLoss(LaggedLoss):
     def minibatch(self, step: int) -> Sequences | None:
         if self.fresh or self.batch is None:
             return super().minibatch(step)
-        chosen = key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False)
-        return self.all.take((chosen[:, None] * self.drawn + np.arange(self.drawn)).reshape(-1))
+        indices = key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False)
+        return self.all.take((indices[:, None] * self.drawn + np.arange(self.drawn)).reshape(-1))

@@ -116,17 +116,17 @@ def dense(run: Run, replay: Callable[[np.ndarray], Run | None] | None = None) ->
     if run.frames < 2 or run.status in ("diverged", "failed"):
         return run
     if "step" in run.series:
-        wanted = LogSpaced(frames=STEPS).steps(int(run.step[-1]))
+        positions = LogSpaced(frames=STEPS).steps(int(run.step[-1]))
     else:
         end = float(run.t[-1])
-        wanted = LogSpaced(frames=LIMITS.frames, first=LIMITS.first * end).times(end)
-    if np.array_equal(position_of(run), wanted):
+        positions = LogSpaced(frames=LIMITS.frames, first=LIMITS.first * end).times(end)
+    if np.array_equal(position_of(run), positions):
         return run
-    again = (replay or Replay(run, as_field(rebuilt(run.spec["field"]))).refined)(wanted)
+    again = (replay or Replay(run, as_field(rebuilt(run.spec["field"]))).refined)(positions)
     if again is None:
         return run
-    kept = again.only(np.flatnonzero(np.isin(position_of(again), wanted)))
-    return replace(kept, study=run.study, config=run.config)  # with the options of the study that made the run
+    thinned = again.only(np.flatnonzero(np.isin(position_of(again), positions)))
+    return replace(thinned, study=run.study, config=run.config)  # with the options of the study that made the run
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,9 @@ class LagCurves(GroupMass):
         """The parameters of one frame."""
         return {name: block[frame] for name, block in self.params.items()}
 
-    def frame(self, when: float) -> int:
+    def frame(self, time: float) -> int:
         """The frame nearest to a time or step."""
-        return int(np.argmin(np.abs(self.time - when)))
+        return int(np.argmin(np.abs(self.time - time)))
 
     @cached_property
     def contexts(self) -> np.ndarray:
@@ -172,23 +172,23 @@ class LagCurves(GroupMass):
 
         Last the attention on each lag by the token there (frames, H, lags, d): a mean over contexts and targets.
         """
-        means, alike, entropies, by_token = [], [], [], []
+        means, agreements, entropies, by_token = [], [], [], []
         for frame in range(self.frames):
-            seen = self.law.model.seen(self.at(frame), self.contexts[: LIMITS.attended])
-            means.append(seen.mean(axis=0))
-            alike.append(agreement(np.swapaxes(seen, 0, 1).reshape(seen.shape[1], -1)))
-            entropies.append(-np.sum(seen * np.log(np.maximum(seen, 1e-300)), axis=-1).mean(axis=(0, 2)))
-            by_token.append([self._on_tokens(seen, lag) for lag in self.law.process.lags])
-        return np.array(means), np.array(alike), np.array(entropies), np.swapaxes(by_token, 1, 2)
+            attention = self.law.model.seen(self.at(frame), self.contexts[: LIMITS.attended])
+            means.append(attention.mean(axis=0))
+            agreements.append(agreement(np.swapaxes(attention, 0, 1).reshape(attention.shape[1], -1)))
+            entropies.append(-np.sum(attention * np.log(np.maximum(attention, 1e-300)), axis=-1).mean(axis=(0, 2)))
+            by_token.append([self._on_tokens(attention, lag) for lag in self.law.process.lags])
+        return np.array(means), np.array(agreements), np.array(entropies), np.swapaxes(by_token, 1, 2)
 
-    def _on_tokens(self, seen: np.ndarray, lag: int) -> np.ndarray:
+    def _on_tokens(self, attention: np.ndarray, lag: int) -> np.ndarray:
         """Attention of each head on a lag by the token there (H, d); on a token that is never there, that on the lag."""
         model = self.law.model
         targets = np.arange(model.targets)
         places = model.context + targets - lag
-        weights, tokens = seen[:, :, targets, places], self.contexts[: len(seen), places]
+        weights, tokens = attention[:, :, targets, places], self.contexts[: len(attention), places]
         overall = weights.mean(axis=(0, 2))
-        if len(seen) == 1:  # attention does not depend on tokens
+        if len(attention) == 1:  # attention does not depend on tokens
             return np.repeat(overall[:, None], model.vocab, axis=1)
         counts = np.bincount(tokens.ravel(), minlength=model.vocab)
         sums = [np.bincount(tokens.ravel(), weights[:, head].ravel(), model.vocab) for head in range(weights.shape[1])]

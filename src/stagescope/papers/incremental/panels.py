@@ -69,15 +69,15 @@ class Trial:
 
     def options(self) -> dict[str, Any]:
         """Options of the study."""
-        chosen = {**dict(self.changes), "steps": self.steps, "record": "uniform", "frames": self.steps // self.every + 1}
+        options = {**dict(self.changes), "steps": self.steps, "record": "uniform", "frames": self.steps // self.every + 1}
         path = reference_features() if self.reference else None
-        return chosen if path is None else {**chosen, "features": path, "feature_order": "farthest-first"}
+        return options if path is None else {**options, "features": path, "feature_order": "farthest-first"}
 
 
 def trial(label: str, preset: str, steps: int, every: int = 10, **more: Any) -> Trial:
     """A trial; what is no field of it is an option of the study."""
-    own = {name: more.pop(name) for name in ("levels", "compared", "maps", "ngrams", "seed") if name in more}
-    return Trial(label, preset, steps, every, tuple(sorted(more.items())), **own)
+    fields = {name: more.pop(name) for name in ("levels", "compared", "maps", "ngrams", "seed") if name in more}
+    return Trial(label, preset, steps, every, tuple(sorted(more.items())), **fields)
 
 
 def reference_features() -> Path | None:
@@ -94,13 +94,13 @@ def reference_features() -> Path | None:
 
 def panels(trials: tuple[Trial, ...], progress: Progress) -> list[Panel]:
     """Measurements of each trial, from the user's cache or made in two processes; the longest runs start first."""
-    kept = {item: panel for item in dict.fromkeys(trials) if (panel := cached(item)) is not None}
-    missing = sorted({item for item in trials if item not in kept}, key=lambda item: (-item.steps, item.label))
-    progress.begin("runs", len(missing), "runs")
-    for done, (number, panel) in enumerate(results(measured, missing, WORKERS), start=1):
-        kept[missing[number]] = panel
+    panel_by_trial = {item: panel for item in dict.fromkeys(trials) if (panel := cached(item)) is not None}
+    uncached = sorted({item for item in trials if item not in panel_by_trial}, key=lambda item: (-item.steps, item.label))
+    progress.begin("runs", len(uncached), "runs")
+    for done, (number, panel) in enumerate(results(measured, uncached, WORKERS), start=1):
+        panel_by_trial[uncached[number]] = panel
         progress.update(done)
-    return [kept[item] for item in trials]
+    return [panel_by_trial[item] for item in trials]
 
 
 def _entry(item: Trial) -> Path | None:
@@ -134,8 +134,8 @@ def keep(item: Trial, panel: Panel) -> Panel:
 def panel_of(item: Trial, run: Run) -> Panel:
     """A run measured over its steps: loss, divergences, attention [ISA:truncated] [ISA:levels] [ISA:mass] [ISA:ngram]."""
     curves = lag_curves(run, item.compared)
-    many = 20000  # sequences for a Bayes loss without fitted levels: its error is about .003
-    bayes = curves.levels.bayes if item.levels else curves.law.process.floor(curves.law.model.targets, sequences=many)
+    sequences = 20000  # sequences for a Bayes loss without fitted levels: its error is about .003
+    bayes = curves.levels.bayes if item.levels else curves.law.process.floor(curves.law.model.targets, sequences=sequences)
     frames = range(curves.frames)
     panel: Panel = {
         "label": item.label,

@@ -34,9 +34,9 @@ def lists(tokens: np.ndarray, vocab: int, block: int) -> Lists:
     holds their places in the block, `runs` the row of W of each token that is there, `starts` where in `order` its sequences
     begin; a run of -1 ends the list.
     """
-    (many, count), blocks = tokens.shape, -(-tokens.shape[1] // block)
-    rows, order = np.empty((count, many), np.uint32), np.empty(count * many, np.uint32)
-    runs = np.empty((blocks, many, min(vocab, block) + 1), np.int32)
+    (length, count), blocks = tokens.shape, -(-tokens.shape[1] // block)
+    rows, order = np.empty((count, length), np.uint32), np.empty(count * length, np.uint32)
+    runs = np.empty((blocks, length, min(vocab, block) + 1), np.int32)
     starts = np.empty(runs.shape, np.int64)
     for b, first in enumerate(range(0, count, block)):
         _sort(tokens, first, min(block, count - first), vocab, rows, order, runs[b], starts[b])
@@ -46,23 +46,23 @@ def lists(tokens: np.ndarray, vocab: int, block: int) -> Lists:
 @njit(**_OPTIONS)
 def _sort(tokens, first, count, vocab, rows, order, runs, starts):
     """The lists of one block of sequences."""
-    at = np.empty(vocab, np.int64)
+    cursor = np.empty(vocab, np.int64)
     for s in range(tokens.shape[0]):
         for x in range(vocab):
-            at[x] = 0
+            cursor[x] = 0
         for n in range(first, first + count):
-            at[tokens[s, n]] += 1
+            cursor[tokens[s, n]] += 1
             rows[n, s] = s * vocab + tokens[s, n]
-        here, place = 0, first * tokens.shape[0] + s * count
+        run, place = 0, first * tokens.shape[0] + s * count
         for x in range(vocab):
-            if at[x]:
-                runs[s, here], starts[s, here] = s * vocab + x, place
-                here, place, at[x] = here + 1, place + at[x], place
-        runs[s, here], starts[s, here] = -1, place
+            if cursor[x]:
+                runs[s, run], starts[s, run] = s * vocab + x, place
+                run, place, cursor[x] = run + 1, place + cursor[x], place
+        runs[s, run], starts[s, run] = -1, place
         for n in range(count):
             x = tokens[s, first + n]
-            order[at[x]] = n
-            at[x] += 1
+            order[cursor[x]] = n
+            cursor[x] += 1
 
 
 @njit(**_OPTIONS)
@@ -83,19 +83,19 @@ def _rows(attention, values, context, targets, w):
 def _gather(w, rows, context, targets, z):
     """z[n] <- sum_s w[s, x_s]. Columns of targets that do not see s are zero in w."""
     (t0, t1), (_, vocab, width), count, tokens = targets, w.shape, z.shape[0], rows.shape[1]
-    z, w, rows, whole, q = z.reshape(z.size), w.reshape(w.size), rows.reshape(rows.size), (context + t0) // 4 * 4, 0
+    z, w, rows, aligned, q = z.reshape(z.size), w.reshape(w.size), rows.reshape(rows.size), (context + t0) // 4 * 4, 0
     while q < width:
-        many = q + _MANY // z.itemsize <= width
-        step = (_MANY if many else BYTES) // z.itemsize
-        seen = context + min(t1 - 1, t0 + (q + step - 1) // vocab)
+        wide = q + _MANY // z.itemsize <= width
+        step = (_MANY if wide else BYTES) // z.itemsize
+        visible = context + min(t1 - 1, t0 + (q + step - 1) // vocab)
         for n in range(count):
             i, p = n * tokens, n * width + q
-            if many:
-                sum_rows(z, p, w, q, width, rows, i, i + whole, 5, 1, 0)
-                sum_rows(z, p, w, q, width, rows, i + whole, i + seen, 5, 0, 1)
+            if wide:
+                sum_rows(z, p, w, q, width, rows, i, i + aligned, 5, 1, 0)
+                sum_rows(z, p, w, q, width, rows, i + aligned, i + visible, 5, 0, 1)
             else:
-                sum_rows(z, p, w, q, width, rows, i, i + whole, 1, 1, 0)
-                sum_rows(z, p, w, q, width, rows, i + whole, i + seen, 1, 0, 1)
+                sum_rows(z, p, w, q, width, rows, i, i + aligned, 1, 1, 0)
+                sum_rows(z, p, w, q, width, rows, i + aligned, i + visible, 1, 0, 1)
         q += step
 
 
@@ -105,13 +105,13 @@ def _scatter(z, order, runs, starts, context, targets, g):
     (t0, t1), (vocab, width) = targets, g.shape[1:]
     z, g, q = z.reshape(z.size), g.reshape(g.size), 0
     while q < width:
-        many = q + _MANY // z.itemsize <= width
-        step = (_MANY if many else BYTES) // z.itemsize
+        wide = q + _MANY // z.itemsize <= width
+        step = (_MANY if wide else BYTES) // z.itemsize
         for s in range(context + min(t1 - 1, t0 + (q + step - 1) // vocab)):
             k = 0
             while runs[s, k] >= 0:
                 p, i, last = runs[s, k] * width + q, starts[s, k], starts[s, k + 1]
-                if many:
+                if wide:
                     sum_rows(g, p, z, q, width, order, i, last, 5, 0, 1)
                 else:
                     sum_rows(g, p, z, q, width, order, i, last, 1, 0, 1)
@@ -124,14 +124,14 @@ def _label_logits(z, tokens, soft, first, context, targets, vocab):
     """The sum of the labels' logits: those of the tokens drawn, or the mean under the true law."""
     (t0, t1), total = targets, 0.0
     for n in range(z.shape[0]):
-        here = z[n]
+        logits = z[n]
         if soft.size:
             law = soft[first + n, t0 * vocab :]
             for j in range((t1 - t0) * vocab):
-                total += here[j] * law[j]
+                total += logits[j] * law[j]
         else:
             for i in range(t1 - t0):
-                total += here[i * vocab + tokens[context + t0 + i, first + n]]
+                total += logits[i * vocab + tokens[context + t0 + i, first + n]]
     return total
 
 
@@ -150,34 +150,34 @@ def _shift(z, targets, vocab):
 
 
 @njit(**_OPTIONS)
-def _residuals(z, rows, soft, first, context, targets, vocab, wanted, sums):
-    """z <- z / sum z - label for each target; returns the sum of log sum z where it is wanted."""
+def _residuals(z, rows, soft, first, context, targets, vocab, with_loss, sums):
+    """z <- z / sum z - label for each target; returns the sum of log sum z if `with_loss`."""
     (t0, t1), total, single = targets, 0.0, z.itemsize == 4
     count, one = t1 - t0, z.dtype.type(1)
     for n in range(z.shape[0]):
         for i in range(count):
-            row, whole = z[n, i * vocab : (i + 1) * vocab], z.dtype.type(0)
+            row, normaliser = z[n, i * vocab : (i + 1) * vocab], z.dtype.type(0)
             for j in range(vocab):
-                whole += row[j]
-            if wanted:
-                total += np.log(np.float64(whole))
-            sums[n * count + i] = whole
+                normaliser += row[j]
+            if with_loss:
+                total += np.log(np.float64(normaliser))
+            sums[n * count + i] = normaliser
     if single:  # a product instead of a quotient for each number: as exact as single precision is
         for k in range(z.shape[0] * count):
             sums[k] = 1 / sums[k]
     for n in range(z.shape[0]):
         for i in range(count):
-            row, whole = z[n, i * vocab : (i + 1) * vocab], sums[n * count + i]
+            row, normaliser = z[n, i * vocab : (i + 1) * vocab], sums[n * count + i]
             if single:
                 for j in range(vocab):
-                    row[j] *= whole
+                    row[j] *= normaliser
             else:
                 for j in range(vocab):
-                    row[j] /= whole
+                    row[j] /= normaliser
         if soft.size:
-            here, law = z[n], soft[first + n, t0 * vocab :]
+            errors, law = z[n], soft[first + n, t0 * vocab :]
             for j in range(count * vocab):
-                here[j] -= law[j]
+                errors[j] -= law[j]
         else:
             for t in range(context + t0, context + t1):
                 z[n, rows[first + n, t] - (context + t0) * vocab] -= one
@@ -185,18 +185,18 @@ def _residuals(z, rows, soft, first, context, targets, vocab, wanted, sums):
 
 
 @njit(**_OPTIONS)
-def _softmax(loss, z, piece, tokens, rows, soft, first, context, targets, vocab, shift, wanted):
+def _softmax(loss, z, piece, tokens, rows, soft, first, context, targets, vocab, shift, with_loss):
     """z <- softmax(z) - label for sequences from the first on, a piece at a time; returns `loss` + their cross-entropies."""
     count = targets[1] - targets[0]
     sums = np.empty(piece * count, z.dtype)
     for start in range(0, z.shape[0], piece):
         part = z[start : start + piece]
-        if wanted:
+        if with_loss:
             loss -= _label_logits(part, tokens, soft, first + start, context, targets, vocab)
         if shift:
             loss += _shift(part, count, vocab)
         exp_any(part.reshape(part.size))
-        loss += _residuals(part, rows, soft, first + start, context, targets, vocab, wanted, sums)
+        loss += _residuals(part, rows, soft, first + start, context, targets, vocab, with_loss, sums)
     return loss
 
 
@@ -219,17 +219,18 @@ def _fold(g, attention, values, context, targets, share, d_attention, d_values):
 @njit(**_OPTIONS)
 def _some_targets(loss, attention, values, tokens, lists, soft, context, cut, choices, d_attention, d_values):
     """`loss` + the sum of the cross-entropies of some targets; adds their gradient in the values, writes that in attention."""
-    (rows, order, runs, starts), (t0, t1, piece, block), (shift, wanted, gradient) = lists, cut, choices
+    (rows, order, runs, starts), (t0, t1, piece, block), (shift, with_loss, gradient) = lists, cut, choices
     count, vocab, kind, now = rows.shape[0], values.shape[1], values.dtype, (t0, t1)
-    columns, seen, lanes = (t1 - t0) * vocab, context + t1 - 1, BYTES // values.itemsize
+    columns, visible, lanes = (t1 - t0) * vocab, context + t1 - 1, BYTES // values.itemsize
     width = ((columns + lanes - 1) // lanes | 1) * lanes  # an odd number of registers: rows begin in all sets of the cache
-    w, g, logits = np.zeros((seen, vocab, width), kind), np.zeros((seen, vocab, width), kind), np.empty((block, width), kind)
+    w, g = np.zeros((visible, vocab, width), kind), np.zeros((visible, vocab, width), kind)
+    logits = np.empty((block, width), kind)
     _rows(attention, values, context, now, w)
     for b in range(runs.shape[0]):
         first = b * block
         z = logits[: min(block, count - first)]
         _gather(w, rows[first:], context, now, z)
-        loss = _softmax(loss, z, piece, tokens, rows, soft, first, context, now, vocab, shift, wanted)
+        loss = _softmax(loss, z, piece, tokens, rows, soft, first, context, now, vocab, shift, with_loss)
         if gradient:
             _scatter(z, order, runs[b], starts[b], context, now, g)
     if gradient:
@@ -247,20 +248,20 @@ def cuts(targets: int, vocab: int, count: int, lanes: int) -> Iterator[tuple[int
 
 
 def heads_pass(
-    attention: np.ndarray, values: np.ndarray, on: Sequences, context: int, wanted: bool, gradient: bool
+    attention: np.ndarray, values: np.ndarray, on: Sequences, context: int, with_loss: bool, gradient: bool
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mean cross-entropy over sequences and targets (0 unless `wanted`) and, with `gradient`, its derivatives.
+    """Mean cross-entropy over sequences and targets (0 unless `with_loss`) and, with `gradient`, its derivatives.
 
     attention (H, L, P + L - 1), values (H, token, output). The lists of the sequences are kept with them.
     """
     targets, vocab, count, lanes = attention.shape[1], values.shape[1], on.tokens.shape[1], BYTES // values.itemsize
     d_attention, d_values, loss = np.zeros_like(attention), np.zeros(values.shape), 0.0
     bound = sum(float(np.abs(head).max()) for head in values)  # attention sums to one, so no logit is larger
-    choices = not bound <= (SAFE if lanes == 4 else SAFE_SINGLE), wanted, gradient
+    choices = not bound <= (SAFE if lanes == 4 else SAFE_SINGLE), with_loss, gradient
     for cut in cuts(targets, vocab, count, lanes):
         name = "rows", vocab, cut[3]
-        if name not in on.kept:
-            on.kept[name] = lists(on.tokens, vocab, cut[3])
-        data = on.tokens, on.kept[name], on.soft
+        if name not in on.cache:
+            on.cache[name] = lists(on.tokens, vocab, cut[3])
+        data = on.tokens, on.cache[name], on.soft
         loss = _some_targets(loss, attention, values, *data, context, cut, choices, d_attention, d_values)
     return loss * (1.0 / (count * targets)), d_attention, d_values

@@ -65,17 +65,17 @@ class RandomFeatures(Features):
     def _mutually_orthogonal(self, matrices: np.ndarray) -> np.ndarray:
         """Gram-Schmidt in the Frobenius product, done twice to remove rounding errors."""
         count, vocab, _ = matrices.shape
-        found: list[np.ndarray] = []
+        basis: list[np.ndarray] = []
         for matrix in matrices:
-            rest = matrix
+            new = matrix
             for _ in range(2):
-                rest = rest - sum((np.sum(rest * other) / vocab * other for other in found), start=np.zeros_like(rest))
-            size = np.linalg.norm(rest)
+                new = new - sum((np.sum(new * old) / vocab * old for old in basis), start=np.zeros_like(new))
+            size = np.linalg.norm(new)
             if size < 1e-6 * np.sqrt(vocab):  # what is left of the matrix is rounding, not a direction
                 way = f"take another seed than {self.seed} or a larger vocabulary"
                 raise InputError(f"{count} centred matrices on {vocab} tokens cannot be made orthogonal to each other; {way}")
-            found.append(rest * np.sqrt(vocab) / size)
-        return np.array(found)
+            basis.append(new * np.sqrt(vocab) / size)
+        return np.array(basis)
 
 
 def _orthogonal(draw: np.random.Generator, size: int) -> np.ndarray:
@@ -159,8 +159,8 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
     except InputError:
         raise
     except Exception as error:  # a damaged archive can fail in zipfile, zlib, struct or NumPy, each in its own way
-        why = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else error
-        raise InputError(f"cannot read the features in {path}: {why}; {expected}") from None
+        reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else error
+        raise InputError(f"cannot read the features in {path}: {reason}; {expected}") from None
     if stored_file.dtype.kind not in "fiu":
         raise InputError(f"{path} has entries of type {stored_file.dtype}; {expected}")
     if stored_file.ndim != 3 or stored_file.shape[1] != stored_file.shape[2] or 0 in stored_file.shape:
@@ -252,8 +252,8 @@ class LaggedChain(Process):
             effect = matrix - matrix.mean(axis=0)
             if np.abs(effect).max() <= len(matrix) * np.finfo(float).eps * np.abs(matrix).max():
                 kind = "has equal rows" if matrix.any() else "is all zero"
-                why = "so its lags have no effect on the next token; leave the group out or give another matrix"
-                raise ValueError(f"the feature of group {number} {kind}, {why}")
+                remedy = "so its lags have no effect on the next token; leave the group out or give another matrix"
+                raise ValueError(f"the feature of group {number} {kind}, {remedy}")
         return self
 
     @classmethod
@@ -294,8 +294,8 @@ class LaggedChain(Process):
             shared = tuple(float(value) for value in span_weights if isinstance(value, float | int))
             weights = (shared,) * len(spans) if shared else rows
             if (shared and rows) or [len(row) for row in weights] != list(spans):
-                why = f"do not fit spans {spans}; give one weight per lag, once or for each span"
-                raise InputError(f"span weights {span_weights} (--span-weights) {why}")
+                reason = f"do not fit spans {spans}; give one weight per lag, once or for each span"
+                raise InputError(f"span weights {span_weights} (--span-weights) {reason}")
         return cls(
             vocab=vocab,
             groups=groups[::-1] if reverse else groups,
@@ -375,8 +375,8 @@ class LaggedChain(Process):
             scores = gather_scores(tables, tokens[:, : t + 1], t, self.vocab)[:, 0]
             cumulative = np.cumsum(np.exp(scores - scores.max(axis=1, keepdims=True)), axis=1)
             # a random number below one times the total stays below the total, so the count never reaches d
-            at = key.random(sequences) * cumulative[:, -1]
-            tokens[:, t] = np.count_nonzero(cumulative <= at[:, None], axis=1)
+            threshold = key.random(sequences) * cumulative[:, -1]
+            tokens[:, t] = np.count_nonzero(cumulative <= threshold[:, None], axis=1)
         return tokens
 
     def bayes_loss(self, tokens: np.ndarray, start: int | None = None) -> float:

@@ -85,11 +85,11 @@ class IncrementalReading(Reading):
         else:
             record = AtTimes(at=tuple(run.time[1:].tolist())) if until is None else _log_spaced(until)
             until = until or float(run.time[-1])
-        made = companion_run(one, start, dynamics, until=until, record=record)
-        params = {name: np.repeat(made.params[name], heads, axis=1) for name in made.params}
+        companion = companion_run(one, start, dynamics, until=until, record=record)
+        params = {name: np.repeat(companion.params[name], heads, axis=1) for name in companion.params}
         if reduced:
-            return EqualHeads(made.time, one.model.losses(made.params), params)
-        return EqualHeads(made.time, np.asarray(made.series["loss"]), {"a": params["a"], "V": params["V"] / heads})
+            return EqualHeads(companion.time, one.model.losses(companion.params), params)
+        return EqualHeads(companion.time, np.asarray(companion.series["loss"]), {"a": params["a"], "V": params["V"] / heads})
 
     def scaled(self, sigma: float, until: float) -> Curve:
         """The same regression flow from the same draw at another initial noise."""
@@ -152,15 +152,15 @@ class StudentReading(IncrementalReading):
     def evidence(self) -> Evidence:
         law, levels = self.curves.law, self.curves.levels
         model, process = law.model, law.process
-        known = law.fresh or law.labels == "soft"
+        unlimited = law.fresh or law.labels == "soft"
         task = Task(
             process.importances,
             model.heads,
             span=max(map(len, process.groups)),
             parameters=len(process.groups) * process.vocab**2,
-            own=sum(math.prod(shape) for shape in model.shapes.values()),
+            of_student=sum(math.prod(shape) for shape in model.shapes.values()),
             disjoint=process.disjoint,
-            targets=None if known else law.sequences * model.targets,
+            targets=None if unlimited else law.sequences * model.targets,
             fitted=levels.converged,
             uniform=uniform_excess(process, model.targets, model.context - process.reach),
             predicts=True,
@@ -186,8 +186,8 @@ class RegressionReading(IncrementalReading):
     def other_batches(self, draw: int) -> tuple[float | None, ...]:
         run, law = self.dense, self.law.model_copy(update={"seed": self.law.seed + draw})
         dynamics = self.dynamics.shortened(int(run.step[-1]))
-        made = companion_run(law, run.at(0), dynamics, record=LogSpaced(frames=STEPS))
-        curves = head_curves(made)
+        redrawn_run = companion_run(law, run.at(0), dynamics, record=LogSpaced(frames=STEPS))
+        curves = head_curves(redrawn_run)
         return transitions(curves.time, curves.loss, curves.forms.levels)
 
     @cached_property
@@ -204,13 +204,13 @@ class RegressionReading(IncrementalReading):
 
 def explain_run(reading: IncrementalReading) -> Explained:
     process, heads = getattr(reading.law, "process", None), reading.law.model.heads
-    what = "a regression in which groups of positions matter differently"
+    task = "a regression in which groups of positions matter differently"
     if process is not None:
         groups = f"{len(process.groups)} groups of lags of different importance"
-        what = f"to predict a process on {process.vocab} tokens whose next token depends on {groups}"
-    many = f"{heads} attention heads learn" if heads > 1 else "One attention head learns"
-    sentence = f"{many} {what}. {motion_words(reading.run)}"
-    return Explained(sentence, _table(process), captions(reading.told_stages, _said), WORDS.glossary["run"])
+        task = f"to predict a process on {process.vocab} tokens whose next token depends on {groups}"
+    subject = f"{heads} attention heads learn" if heads > 1 else "One attention head learns"
+    sentence = f"{subject} {task}. {motion_words(reading.run)}"
+    return Explained(sentence, _table(process), captions(reading.told_stages, _sentence), WORDS.glossary["run"])
 
 
 def _table(process: LaggedChain | None) -> SmallTable | None:
@@ -225,17 +225,17 @@ def _table(process: LaggedChain | None) -> SmallTable | None:
     return SmallTable("Importance of each lag", rows, tuple(f"lag {lag}" for lag in lags), values)
 
 
-def _said(stage: Stage) -> str:
+def _sentence(stage: Stage) -> str:
     facts = stage.facts
     if stage.name == "start" and "level" in facts:
         return f"The model predicts without context; the loss is near {facts['level']:.4g}, the level of group 0."
     if "plateau" not in facts or "loss" not in facts:
         return plain(stage)
     j = facts["plateau"]
-    known = "the most important group of lags" if j == 1 else f"the {j} most important groups of lags"
-    rest = "The loss rests" if stage.name.startswith("plateau") else "The loss passes"
-    said = f"{rest} at {facts['loss']:.4g}: the best that is possible with {known} is {facts['level']:.4g}."
+    groups = "the most important group of lags" if j == 1 else f"the {j} most important groups of lags"
+    motion = "The loss rests" if stage.name.startswith("plateau") else "The loss passes"
+    sentence = f"{motion} at {facts['loss']:.4g}: the best that is possible with {groups} is {facts['level']:.4g}."
     if "heads" in facts:
         words = {"cooperative": "Each group has a head of its own.", "competitive": "All heads look mostly at the first group."}
-        said += f" {words[facts['heads']]}" if facts["heads"] in words else ""
-    return said
+        sentence += f" {words[facts['heads']]}" if facts["heads"] in words else ""
+    return sentence

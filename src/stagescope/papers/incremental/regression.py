@@ -146,7 +146,7 @@ class RegressionForms:
         return abs(self.slope_between(noises(sigma)) / self.escape_slope - 1)
 
 
-def wkb_times(time: np.ndarray, rate: np.ndarray, known: tuple[float, float], sigmas: np.ndarray) -> np.ndarray:
+def wkb_times(time: np.ndarray, rate: np.ndarray, observed_escape: tuple[float, float], sigmas: np.ndarray) -> np.ndarray:
     """t_2 at other initial noises from one known (sigma, t_2): integral_0^t_2 rate dt = ln(1/sigma) + const [ISA:wkb].
 
     `rate` is the growth rate along the symmetric trajectory. NaN where the trajectory ends before the escape.
@@ -154,11 +154,11 @@ def wkb_times(time: np.ndarray, rate: np.ndarray, known: tuple[float, float], si
     from scipy.integrate import cumulative_trapezoid
 
     phase = cumulative_trapezoid(rate, time, initial=0.0)
-    sigma, when = known
-    if not time[0] <= when <= time[-1]:
-        raise InputError(f"the escape at t={when:g} is not on the trajectory, which covers {time[0]:g} to {time[-1]:g}")
-    wanted = np.interp(when, time, phase) + np.log(sigma / np.asarray(sigmas, dtype=float))
-    return np.interp(wanted, phase, time, left=np.nan, right=np.nan)
+    sigma, escape_time = observed_escape
+    if not time[0] <= escape_time <= time[-1]:
+        raise InputError(f"the escape at t={escape_time:g} is not on the trajectory, which covers {time[0]:g} to {time[-1]:g}")
+    escape_phases = np.interp(escape_time, time, phase) + np.log(sigma / np.asarray(sigmas, dtype=float))
+    return np.interp(escape_phases, phase, time, left=np.nan, right=np.nan)
 
 
 Noise = Literal["logits", "weights"]
@@ -299,7 +299,7 @@ class Regression(OfModel, Described):
         return {"target": self.model.target}
 
     @cached_property
-    def _held(self) -> np.ndarray:
+    def _memory(self) -> np.ndarray:
         from stagescope.papers.incremental.regression_kernel import hold
 
         model = self.model
@@ -311,7 +311,7 @@ class Regression(OfModel, Described):
 
         layout = Layout.of({name: params[name] for name in BLOCKS})
         out = np.empty(layout.size)
-        return velocity(layout.pack(params), out, self._held.copy()), layout.unpack(out)
+        return velocity(layout.pack(params), out, self._memory.copy()), layout.unpack(out)
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
@@ -320,9 +320,9 @@ class Regression(OfModel, Described):
 
         if layout.names != BLOCKS:
             raise ValueError(f"the kernel reads blocks in the order a, V, got {', '.join(layout.names)}")
-        held = self._held.copy()
-        held[RATES] = [rates[name] for name in BLOCKS]
-        return direct(velocity, layout.size, held)
+        memory = self._memory.copy()
+        memory[RATES] = [rates[name] for name in BLOCKS]
+        return direct(velocity, layout.size, memory)
 
 
 class RegressionLoss(Regression, Objective):
@@ -515,10 +515,9 @@ class RegressionSampled(OfModel, Described, ByPasses):
 
     def arrays(self, on: np.ndarray | None) -> Any:
         """Tokens and target; for all contexts sqrt(N d) e_n x e_i, once each: their second moments are exactly those of all."""
-        if on is None:
-            size = self.model.positions * self.model.dim
-            on = (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, self.model.dim)
-        return {"tokens": on, "target": self.model.target}
+        size = self.model.positions * self.model.dim
+        tokens = (np.sqrt(size) * np.eye(size)).reshape(size, self.model.positions, -1) if on is None else on
+        return {"tokens": tokens, "target": self.model.target}
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, token by token."""

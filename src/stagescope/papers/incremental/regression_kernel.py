@@ -25,60 +25,60 @@ def hold(sizes, copies, mirror, gains, places):
 
 
 @njit(cache=True, fastmath=FAST)
-def _residual(theta, held, heads, positions, features, v, attention, residual):
+def _residual(theta, memory, heads, positions, features, v, attention, residual):
     """s_h = softmax(a_h), R = G - copies sum_h V_h x s_h; returns |R|^2/2."""
     gains = np.uint64(_TABLES)
     places = gains + features
     for h in range(heads):
         row = attention + h * positions
         for j in range(positions):
-            held[row + j] = theta[h * positions + j]
-        softmax(positions, held, row)
+            memory[row + j] = theta[h * positions + j]
+        softmax(positions, memory, row)
     loss = 0.0
     for i in range(features):
         row = residual + i * positions
         for j in range(positions):
-            held[row + j] = 0.0
-        held[row + np.uint64(held[places + i])] = held[gains + i]
+            memory[row + j] = 0.0
+        memory[row + np.uint64(memory[places + i])] = memory[gains + i]
         for h in range(heads):
-            x, source = held[3] * theta[v + h * features + i], attention + h * positions
+            x, source = memory[3] * theta[v + h * features + i], attention + h * positions
             for j in range(positions):
-                held[row + j] -= x * held[source + j]
+                memory[row + j] -= x * memory[source + j]
         for j in range(positions):
-            loss += held[row + j] * held[row + j]
+            loss += memory[row + j] * memory[row + j]
     return loss / 2
 
 
 @njit(cache=True, fastmath=FAST)
-def velocity(theta, out, held):
-    """Loss; writes rate x velocity of the blocks a and V into `out`. `held` is from `hold`.
+def velocity(theta, out, memory):
+    """Loss; writes rate x velocity of the blocks a and V into `out`. `memory` is from `hold`.
 
     V_h' = R s_h; with u = R^T V_h, a_h' = u (mirror) or s_h (u - s_h . u) (gradient).
     """
-    heads, positions, features = np.uint64(held[0]), np.uint64(held[1]), np.uint64(held[2])
-    rate_a, rate_v = held[5], held[6]
+    heads, positions, features = np.uint64(memory[0]), np.uint64(memory[1]), np.uint64(memory[2])
+    rate_a, rate_v = memory[5], memory[6]
     v = heads * positions
     attention = np.uint64(_TABLES) + features + features
     residual = attention + heads * positions
     u = residual + features * positions
-    loss = _residual(theta, held, heads, positions, features, v, attention, residual)
+    loss = _residual(theta, memory, heads, positions, features, v, attention, residual)
     for h in range(heads):
         s, goal = attention + h * positions, h * positions
         for j in range(positions):
-            held[u + j] = 0.0
+            memory[u + j] = 0.0
         for i in range(features):
             x, row, total = theta[v + h * features + i], residual + i * positions, 0.0
             for j in range(positions):
-                total += held[row + j] * held[s + j]
-                held[u + j] += x * held[row + j]
+                total += memory[row + j] * memory[s + j]
+                memory[u + j] += x * memory[row + j]
             out[v + h * features + i] = rate_v * total
-        if held[4] > 0.5:
+        if memory[4] > 0.5:
             for j in range(positions):
-                out[goal + j] = rate_a * held[u + j]
+                out[goal + j] = rate_a * memory[u + j]
         else:
             mean = 0.0
             for j in range(positions):
-                mean += held[s + j] * held[u + j]
+                mean += memory[s + j] * memory[u + j]
             for j in range(positions):
-                out[goal + j] = rate_a * held[s + j] * (held[u + j] - mean)
+                out[goal + j] = rate_a * memory[s + j] * (memory[u + j] - mean)
     return loss

@@ -62,7 +62,7 @@ class EqualHeadsPath:
         flat, self.velocity, self.loss = _motion(self.small, self.layout)
         first = self.layout.pack(blocks)
         self._source = steps(flat, first, (0.0, until))
-        self.known = [Propagated(0.0, first, 0.0, np.eye(len(first)), 0.0)]
+        self.places = [Propagated(0.0, first, 0.0, np.eye(len(first)), 0.0)]
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
         """The law of one head's deviation at a point of equal heads, R held."""
@@ -78,26 +78,26 @@ class EqualHeadsPath:
         return np.block([[first, cross], [residual @ turn, np.zeros((len(values), len(values)))]])
 
     def __iter__(self) -> Iterator[Propagated]:
-        yield from self.known
+        yield from self.places
         while self._extend():
-            yield self.known[-1]
+            yield self.places[-1]
 
     def _extend(self) -> bool:
         """One more step of the solver: the propagator by the exponential of the mean law."""
         from scipy.linalg import expm
 
-        found = next(self._source, None)
-        if found is None:
+        step = next(self._source, None)
+        if step is None:
             return False
-        (t, point), last = found, self.known[-1]
+        (t, point), last = step, self.places[-1]
         h, ends = t - last.t, (last.point, point)
         velocities = (self.velocity(last.point), self.velocity(point))
         middle = between(0.5, h, ends, velocities)
-        laws = [self.jacobian(each) for each in (last.point, middle, point)]
+        laws = [self.jacobian(state) for state in (last.point, middle, point)]
         matrix = expm(h * (laws[0] + 4 * laws[1] + laws[2]) / 6) @ last.matrix
         size = float(np.linalg.norm(matrix))
         rate = float(np.max(np.real(np.linalg.eigvals(laws[2])))) if h > 0 else last.rate
-        self.known.append(Propagated(t, point, last.log + np.log(size), matrix / size, rate))
+        self.places.append(Propagated(t, point, last.log + np.log(size), matrix / size, rate))
         return True
 
     def parted(self, deviations: np.ndarray, log_scale: float, eta: float) -> Parted | None:
@@ -116,16 +116,16 @@ class EqualHeadsPath:
         """Time and loss of equal heads."""
         return _fine([(place.t, place.point) for place in places], self.velocity, self.loss)
 
-    def curve(self, found: Parted, last_level: float) -> tuple[np.ndarray, np.ndarray]:
+    def curve(self, parted: Parted, last_level: float) -> tuple[np.ndarray, np.ndarray]:
         """Time and loss: of equal heads until they part, then of all heads until the loss is below the last level."""
-        time, loss = self.equal_curve(found.before)
-        heads, size = found.heads, self.law.model.positions
+        time, loss = self.equal_curve(parted.before)
+        heads, size = parted.heads, self.law.model.positions
         blocks = {"a": heads[:, :size], "V": heads[:, size:]}
         layout = Layout.of(blocks)
         flat, velocity, value = _motion(self.law, layout)
         first = layout.pack(blocks)
-        after = [(found.place.t, first)]
-        for t, point in steps(flat, first, (found.place.t, self.until)):
+        after = [(parted.place.t, first)]
+        for t, point in steps(flat, first, (parted.place.t, self.until)):
             after.append((t, point))
             if value(point) < last_level:
                 break
@@ -160,27 +160,27 @@ def head_deviations(start: Params) -> tuple[np.ndarray, np.ndarray, float]:
     """The mean head (N + k), the deviations of heads from it (H, N + k) of norm 1, and the logarithm of their norm."""
     heads = np.hstack([start["a"], start["V"]])
     mean = heads.mean(axis=0)
-    apart = heads - mean
-    top = float(np.abs(apart).max())
+    deviations = heads - mean
+    top = float(np.abs(deviations).max())
     if top == 0:
-        return mean, apart, -np.inf
-    size = float(np.linalg.norm(apart / top))
-    return mean, apart / top / size, float(np.log(top) + np.log(size))
+        return mean, deviations, -np.inf
+    size = float(np.linalg.norm(deviations / top))
+    return mean, deviations / top / size, float(np.log(top) + np.log(size))
 
 
 def has_room(size: float) -> bool:
     """Whether a difference of heads at the start is small beside eta."""
-    return LIMITS.dominant * size <= LIMITS.most
+    return LIMITS.dominant * size <= LIMITS.majority
 
 
-def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
-    """t_2 from deviations `apart` of these sizes, from one path of equal heads, from uniform attention and V = 0."""
+def parting_times(law: Regression, deviations: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
+    """t_2 from `deviations` of these sizes, from one path of equal heads, from uniform attention and V = 0."""
     model, forms = law.model, law.forms
     path = EqualHeadsPath(law, {"a": np.zeros(model.positions), "V": np.zeros(len(model.gains))}, until)
     level = float(forms.levels[1] + forms.levels[2]) / 2
 
     def time(log_size: float, eta: float) -> float | None:
-        return transitions(*_curve(path, path.parted(apart, log_size, eta), level), forms.levels)[1]
+        return transitions(*_curve(path, path.parted(deviations, log_size, eta), level), forms.levels)[1]
 
     predicted_times = []
     for size in log_sizes.tolist():
@@ -191,13 +191,14 @@ def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, unt
 
 def wanted_eta(size: float) -> float:
     """The difference at which all heads are followed, from the one at the start; refused where there is no room to grow."""
-    needed = LIMITS.dominant * size
+    least = LIMITS.dominant * size
     if not has_room(size):
         raise InputError(
-            f"heads differ by {size:.3g} at the start, {needed / LIMITS.most:.3g} times the most from which they part one after "
-            "the other; take a smaller --init-scale, the initial noise of attention scores or, with --noise weights, of weights"
+            f"heads differ by {size:.3g} at the start, {least / LIMITS.majority:.3g} times the most from which they part one "
+            "after the other; take a smaller --init-scale, the initial noise of attention scores or, with --noise weights, of "
+            "weights"
         )
-    return max(LIMITS.moved, needed)
+    return max(LIMITS.moved_distance, least)
 
 
 def regression_path(law: Regression, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
@@ -206,7 +207,7 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     All of them, whatever was `seen`.
     """
     model, forms = law.model, law.forms
-    mean, apart, log_size = head_deviations(start)
+    mean, deviations, log_size = head_deviations(start)
     size = float(np.exp(log_size))
     eta = wanted_eta(size)
     blocks = {"a": mean[: model.positions], "V": mean[model.positions :]}
@@ -214,30 +215,30 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     middles = (forms.levels[:-1] + forms.levels[1:]) / 2
     if model.heads == 1 or size == 0:  # heads that are equal stay so: the path ends on plateau 1
         next((place for place in path if path.loss(place.point) < middles[0]), None)
-        curve = path.equal_curve(path.known)
+        curve = path.equal_curve(path.places)
         first = transitions(*curve, forms.levels)[0]
-        why = "there is one head" if model.heads == 1 else "heads start exactly equal and stay so"
+        reason = "there is one head" if model.heads == 1 else "heads start exactly equal and stay so"
         events = {"t1": of_two_sizes(first, first, f"it does not come by t={until:g}")}
-        events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(middles))}
+        events |= {f"t{j + 1}": Predicted(None, reason=reason) for j in range(1, len(middles))}
         return _saddle_path(events, curve, None, forms, eta, curve[0], {})
-    times_of_noises = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
-    curves = [_curve(path, each, middles[forms.reachable - 1]) for each in times_of_noises]
+    times_of_noises = [path.parted(deviations, log_size, threshold) for threshold in (eta, eta / 2)]
+    curves = [_curve(path, parting, middles[forms.reachable - 1]) for parting in times_of_noises]
     coarse, fine = (transitions(*curve, forms.levels) for curve in curves)
-    why = f"it does not come by t={until:g}" if times_of_noises[1] else f"heads have not parted by t={until:g}"
-    why = why if len(model.gains) == forms.reachable else f"{model.heads} heads reach plateau {forms.reachable} at most"
-    events = {f"t{j + 1}": _extrapolated(coarse[j], fine[j], why) for j in range(len(middles))}
+    reason = f"it does not come by t={until:g}" if times_of_noises[1] else f"heads have not parted by t={until:g}"
+    reason = reason if len(model.gains) == forms.reachable else f"{model.heads} heads reach plateau {forms.reachable} at most"
+    events = {f"t{j + 1}": _extrapolated(coarse[j], fine[j], reason) for j in range(len(middles))}
     if size < LIMITS.lost:
         lost = f"heads differ by {size:.1g} at the start: what parts the heads after the first two is lost to rounding"
         events |= {name: Predicted(None, reason=lost) for name in events if name not in ("t1", "t2")}
-    sizes = {"heads": np.array([place.size(apart) + log_size for place in path.known])}
-    times = np.array([place.t for place in path.known])
+    sizes = {"heads": np.array([place.size(deviations) + log_size for place in path.places])}
+    times = np.array([place.t for place in path.places])
     return _saddle_path(events, curves[1], times_of_noises[1], forms, eta, times, sizes)
 
 
-def _curve(path: EqualHeadsPath, found: Parted | None, level: float) -> tuple[np.ndarray, np.ndarray]:
-    if found is not None:
-        return path.curve(found, level)
-    return np.array([place.t for place in path.known]), np.array([path.loss(place.point) for place in path.known])
+def _curve(path: EqualHeadsPath, parted: Parted | None, level: float) -> tuple[np.ndarray, np.ndarray]:
+    if parted is not None:
+        return path.curve(parted, level)
+    return np.array([place.t for place in path.places]), np.array([path.loss(place.point) for place in path.places])
 
 
 def _saddle_path(

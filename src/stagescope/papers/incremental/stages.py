@@ -47,16 +47,17 @@ class Heads:
     def crossings(self) -> tuple[Event, ...]:
         """t_1 .. t_k, the same for stages and claims."""
         events = crossings(self.time, self.loss, self.levels, self.smooth)
-        others = self.redrawn()
-        return tuple(widened(event, [times[j] for times in others]) for j, event in enumerate(events))
+        redrawn_times = self.redrawn()
+        return tuple(widened(event, [times[j] for times in redrawn_times]) for j, event in enumerate(events))
 
     def mean_crossing(self, j: int) -> tuple[float | None, float]:
         """t_j and its error; the mean over draws of the batches where there are several, whose error is smaller."""
-        event, others = self.crossings[j - 1], [times[j - 1] for times in self.redrawn()]
+        event, redrawn_times = self.crossings[j - 1], [times[j - 1] for times in self.redrawn()]
         if event.time is None or event.interval is None:
             return None, 0.0
-        half, known = (event.interval[1] - event.interval[0]) / 2, [event.time, *(when for when in others if when is not None)]
-        return float(np.mean(known)), half / float(np.sqrt(len(known)))
+        half = (event.interval[1] - event.interval[0]) / 2
+        draw_times = [event.time, *(time for time in redrawn_times if time is not None)]
+        return float(np.mean(draw_times)), half / float(np.sqrt(len(draw_times)))
 
     @cached_property
     def plateaus(self) -> tuple[Plateau | None, ...]:
@@ -76,23 +77,23 @@ class Heads:
     def owners(self, frame: int, error: float = 0.0) -> list[int | None]:
         """The head that has most of each of the first min(H, k) groups; None where no head has more than half of it."""
         shares = self.shares[frame][:, : min(self.mass.shape[1:])]
-        return [int(row.argmax()) if row.max() - error > LIMITS.most else None for row in shares.T]
+        return [int(row.argmax()) if row.max() - error > LIMITS.majority else None for row in shares.T]
 
     @cached_property
     def onset(self) -> Event:
         """The last time at which heads are alike."""
-        how = f"the last time that heads are alike (cosine of masses {LIMITS.alike:g})"
-        together = np.flatnonzero(self.alike >= LIMITS.alike)
+        definition = f"the last time that heads are alike (cosine of masses {LIMITS.alike_cosine:g})"
+        together = np.flatnonzero(self.alike >= LIMITS.alike_cosine)
         if self.mass.shape[1] == 1:
             return Event.missing(how="there is one head")
         if not together.size or together[-1] == 0:
-            return Event.missing("at the start", how)
+            return Event.missing("at the start", definition)
         last = int(together[-1])
         if last == len(self.time) - 1:
             return Event.missing(how=f"heads are alike at the end: cosine of masses {self.alike[-1]:.2f}")
-        after = (self.alike[last] - LIMITS.alike) / (self.alike[last] - self.alike[last + 1])
-        when = float(self.time[last] + after * (self.time[last + 1] - self.time[last]))
-        return Event(when, float(self.time[last]), float(self.time[last + 1]), how=how)
+        after = (self.alike[last] - LIMITS.alike_cosine) / (self.alike[last] - self.alike[last + 1])
+        time = float(self.time[last] + after * (self.time[last + 1] - self.time[last]))
+        return Event(time, float(self.time[last]), float(self.time[last + 1]), how=definition)
 
 
 def detect(heads: Heads, *, clock: str, status: str) -> Stages:
@@ -100,8 +101,8 @@ def detect(heads: Heads, *, clock: str, status: str) -> Stages:
 
     Where levels do not decrease there are no transitions; the notes give the two levels.
     """
-    when = (Event.missing(how=heads.flat),) * (len(heads.levels) - 1) if heads.flat else heads.crossings
-    estimates = {f"t{j}": event for j, event in enumerate(when, start=1)} | {"onset": heads.onset}
+    events = (Event.missing(how=heads.flat),) * (len(heads.levels) - 1) if heads.flat else heads.crossings
+    estimates = {f"t{j}": event for j, event in enumerate(events, start=1)} | {"onset": heads.onset}
     end = f"{clock}={heads.time[-1]:.4g}"
     notes = {
         name: heads.flat or f"the least loss is {heads.loss.min():.4g} by {end}, above the middle between levels {j - 1} and {j}"
@@ -110,35 +111,35 @@ def detect(heads: Heads, *, clock: str, status: str) -> Stages:
     }
     if heads.onset.time is None:
         notes["onset"] = heads.onset.how
-    whole = Stage("start", float(heads.time[0]), None, heads.flat or "", facts={"levels": heads.levels.tolist()})
-    return Stages.of(status, clock, estimates, (whole,) if heads.flat else _stages(heads), notes)
+    whole_run = Stage("start", float(heads.time[0]), None, heads.flat or "", facts={"levels": heads.levels.tolist()})
+    return Stages.of(status, clock, estimates, (whole_run,) if heads.flat else _stages(heads), notes)
 
 
 def _stages(heads: Heads) -> tuple[Stage, ...]:
-    when = [event.time for event in heads.crossings]
+    times = [event.time for event in heads.crossings]
     level = float(heads.levels[0])
-    stages = [Stage("start", float(heads.time[0]), when[0], f"level 0 is {level:.4g}", facts={"level": level})]
+    stages = [Stage("start", float(heads.time[0]), times[0], f"level 0 is {level:.4g}", facts={"level": level})]
     for j, plateau in enumerate(heads.plateaus, start=1):
-        start = when[j - 1]
+        start = times[j - 1]
         if start is None:
             break
-        stop = when[j] if j < len(when) else None
+        stop = times[j] if j < len(times) else None
         if plateau is None:
             facts = {"plateau": j, "level": float(heads.levels[j])}
             stages.append(Stage(f"passage {j}", start, stop, f"fewer than {PLATEAU.fewest} frames", facts=facts))
             continue
         gap = float((plateau.loss - plateau.level) / (heads.levels[j - 1] - heads.levels[j]))
-        rest = f"loss {plateau.loss:.4g}, level {plateau.level:.4g} ({gap:+.1%} of the step)"
+        sentence = f"loss {plateau.loss:.4g}, level {plateau.level:.4g} ({gap:+.1%} of the step)"
         if plateau.between is False:
-            rest = f"no plateau: the loss does not slow down between t_{j} and t_{j + 1}; {rest}"
+            sentence = f"no plateau: the loss does not slow down between t_{j} and t_{j + 1}; {sentence}"
         kind = f"plateau {j}" if plateau.accepted and plateau.between is not False else f"passage {j}"
-        seen = _heads(heads, int(np.argmin(np.abs(heads.time - plateau.t))))
+        head_facts = _heads(heads, int(np.argmin(np.abs(heads.time - plateau.t))))
         facts = {"plateau": j, "t": plateau.t, "loss": plateau.loss, "level": plateau.level, "gap": gap}
-        facts |= {"between": plateau.between, **seen}
-        tops, near = " ".join(map(str, seen["top_groups"])), seen["nearest_class"]
-        numbers = f"agreement {seen['agreement']:.2f}, contrast {seen['contrast']:.2f}, top groups {tops}"
-        rest += f"; {seen['heads']}: {numbers}" + ("" if near is None else f", predicts as class {near}")
-        stages.append(Stage(kind, start, stop, rest, facts=facts))
+        facts |= {"between": plateau.between, **head_facts}
+        tops, near = " ".join(map(str, head_facts["top_groups"])), head_facts["nearest_class"]
+        numbers = f"agreement {head_facts['agreement']:.2f}, contrast {head_facts['contrast']:.2f}, top groups {tops}"
+        sentence += f"; {head_facts['heads']}: {numbers}" + ("" if near is None else f", predicts as class {near}")
+        stages.append(Stage(kind, start, stop, sentence, facts=facts))
     return tuple(stages)
 
 
@@ -153,8 +154,8 @@ def _heads(heads: Heads, frame: int) -> dict[str, Any]:
     word = "between"
     if None not in owners and len(set(owners)) == len(owners) > 1:
         word = "cooperative"
-    elif np.all(mass[:, 0] > LIMITS.most):
+    elif np.all(mass[:, 0] > LIMITS.majority):
         word = "competitive"
-    alike, contrast = float(heads.alike[frame]), float(heads.contrast[frame])
+    cosine, contrast = float(heads.alike[frame]), float(heads.contrast[frame])
     near = heads.nearest(frame)
-    return {"heads": word, "agreement": alike, "contrast": contrast, "top_groups": tops, "nearest_class": near}
+    return {"heads": word, "agreement": cosine, "contrast": contrast, "top_groups": tops, "nearest_class": near}

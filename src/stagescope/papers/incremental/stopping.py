@@ -37,18 +37,18 @@ class Stop:
     decided: int
 
 
-def patient_stop(step: np.ndarray, held: np.ndarray, patience: float) -> Stop:
+def patient_stop(step: np.ndarray, held_out: np.ndarray, patience: float) -> Stop:
     """Stop once the held-out loss has had no new least value for `patience` steps; hand back the frame of the least."""
     best = 0
     for i in range(len(step)):
-        if held[i] < held[best]:
+        if held_out[i] < held_out[best]:
             best = i
         elif step[i] - step[best] >= patience:
             return Stop(best, i)
     return Stop(best, len(step) - 1)
 
 
-def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, difference: Difference) -> Stop:
+def adaptive_stop(step: np.ndarray, training: np.ndarray, held_out: np.ndarray, difference: Difference) -> Stop:
     """Stop when a stage does not lower the held-out loss [ISA:stopping-rules].
 
     Stages are those that the paper-free detector finds in the training loss so far: every tenth of ln step it looks at the
@@ -63,11 +63,11 @@ def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, diff
             continue
         judged = falls[-1].high
         begin = int(np.clip(np.searchsorted(step, falls[-1].start, side="right") - 1, 0, now - 1))
-        known, new = int(np.argmin(held[: begin + 1])), begin + 1 + int(np.argmin(held[begin + 1 : now + 1]))
-        mean, error = difference(new, known)
+        old, new = int(np.argmin(held_out[: begin + 1])), begin + 1 + int(np.argmin(held_out[begin + 1 : now + 1]))
+        mean, error = difference(new, old)
         if not mean < -error:
-            return Stop(known, now)
-    return Stop(int(np.argmin(held)), len(step) - 1)
+            return Stop(old, now)
+    return Stop(int(np.argmin(held_out)), len(step) - 1)
 
 
 def looks(step: np.ndarray) -> list[int]:
@@ -127,16 +127,16 @@ class Stopping:
 
     def difference(self, first: int, second: int) -> tuple[float, float]:
         """Mean and standard error of the held-out loss at one frame minus that at another, over sequences."""
-        gaps = self._each(first) - self._each(second)
+        gaps = self._sequence_losses(first) - self._sequence_losses(second)
         error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else np.inf
         return float(gaps.mean()), error
 
-    def _each(self, frame: int) -> np.ndarray:
+    def _sequence_losses(self, frame: int) -> np.ndarray:
         """The held-out loss of every sequence."""
         model, tokens = self.law.model, self.held_law.all.by_sequence
         logits = model.logits(self.curves.at(frame), tokens)
-        drawn = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
-        return -np.mean(drawn[..., 0], axis=1)
+        log_probabilities = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
+        return -np.mean(log_probabilities[..., 0], axis=1)
 
     @cached_property
     def stops(self) -> Mapping[str, Stop]:
@@ -173,9 +173,9 @@ class Stopping:
         logs = {ridge: np.full(classes, np.log(process.vocab)) for ridge in LIMITS.ridges}
         contexts, moments = Contexts.of(process, tokens, start), drawn_moments(process, tokens, start)
         for j in range(1, classes):
-            known, matrices = contexts.known_to(j), None
+            class_contexts, matrices = contexts.known_to(j), None
             for ridge in LIMITS.ridges:  # from stiff to loose, each fit starts at the one before
-                matrices, converged = fit(known, moments[:j], ridge, matrices)
+                matrices, converged = fit(class_contexts, moments[:j], ridge, matrices)
                 logs[ridge][j] = self._judged(matrices) if converged else np.nan
         return logs
 
@@ -194,8 +194,8 @@ class Stopping:
         model, law = self.law.model, self.validation_law
         logits = model.logits(self.curves.at(frame), law.all.by_sequence)
         fitted = log_softmax(self._ridge_fits[groups].scores(law.all.by_sequence, model.context))
-        each = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
-        return TWO_SIDED * float(each.std(ddof=1) / np.sqrt(len(each)))
+        differences = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
+        return TWO_SIDED * float(differences.std(ddof=1) / np.sqrt(len(differences)))
 
     @property
     def best_by_ridge(self) -> Mapping[float, int | None]:
@@ -253,17 +253,17 @@ def stopping(run: Run, held_sequences: int | None = None, patience: float | None
         10.0
     """
     curves = lag_curves(run)
-    why = no_stopping(curves.law) or (None if "step" in run.series else "a flow has no steps; early stopping needs a descent")
-    if why is not None:
-        raise InputError(why)
+    reason = no_stopping(curves.law) or (None if "step" in run.series else "a flow has no steps; early stopping needs a descent")
+    if reason is not None:
+        raise InputError(reason)
     if held_sequences is not None and held_sequences < 2:
         raise InputError(f"{held_sequences} held-out sequences have no standard error; take at least 2")
     if patience is not None and not (np.isfinite(patience) and patience > 0):
         raise InputError(f"patience is {patience:g} steps, but must be positive and finite")
-    held = max(2, round(LIMITS.held * curves.law.sequences)) if held_sequences is None else held_sequences
+    held_count = max(2, round(LIMITS.held_share * curves.law.sequences)) if held_sequences is None else held_sequences
     step = run.step.astype(float)
     waits = LIMITS.patience * float(step[-1]) if patience is None else patience
-    return Stopping(curves, step, np.asarray(run.series["loss"]), held, waits)
+    return Stopping(curves, step, np.asarray(run.series["loss"]), held_count, waits)
 
 
 def no_stopping(law: Any) -> str | None:
@@ -297,48 +297,47 @@ class StoppingEvidence(Evidence):
         return self.stopping
 
 
-def _counts(found: Stopping) -> float:
-    losses = found.curves.levels.losses
+def _counts(stopping: Stopping) -> float:
+    losses = stopping.curves.levels.losses
     return LIMITS.counts * float(losses[0] - losses[-1])
 
 
-def overfits(found: Stopping | str) -> Regime:
+def overfits(stopping: Stopping | str) -> Regime:
     """There is something to stop: the loss to the true law is higher at the end than at its least."""
-    if isinstance(found, str):
-        return not_applicable(found)
-    least, gain = _counts(found), found.gain
+    if isinstance(stopping, str):
+        return not_applicable(stopping)
+    least, gain, count = _counts(stopping), stopping.gain, stopping.law.sequences
     if gain <= least:
-        said = (
-            f"{found.law.sequences} sequences are not overfitted: {gain:.3g} above the best frame at the end ({least:.2g} counts)"
+        return not_applicable(
+            f"{count} sequences are not overfitted: {gain:.3g} above the best frame at the end ({least:.2g} counts)"
         )
-        return not_applicable(said)
     # a run that got worse has nothing to say of stopping if it never was on the ladder, or if there is none to see
-    losses, excess = found.curves.levels.losses, found.validation - found.validation_law.floor
+    losses, excess = stopping.curves.levels.losses, stopping.validation - stopping.validation_law.floor
     half, height = float((losses[0] + losses[1]) / 2 - losses[-1]), float(losses[0] - losses[-1])
     best = float(excess.min())
-    error = found.difference(found.stops["end"].frame, found.stops["oracle"].frame)[1]
+    error = stopping.difference(stopping.stops["end"].frame, stopping.stops["oracle"].frame)[1]
     kinds = (
         (bool(np.isfinite(excess).all()), "a loss on the way is not finite"),
         (best <= half, f"t_1 was not passed: the best frame is {best:.3g} above Bayes, half-way is {half:.3g}"),
         (height > error, f"the ladder is {height:.2g} high, the held-out loss has a standard error of {error:.2g}"),
     )
-    return regime_of(*kinds, holds=f"{found.law.sequences} sequences are overfitted: {gain:.3g} above the best frame at the end")
+    return regime_of(*kinds, holds=f"{count} sequences are overfitted: {gain:.3g} above the best frame at the end")
 
 
-def decided(found: Stopping | str) -> Regime:
+def decided(stopping: Stopping | str) -> Regime:
     """Moreover j* does not depend on the ridge, and the run has come as far as class j*."""
-    regime = overfits(found)
-    if not regime.holds or isinstance(found, str):
+    regime = overfits(stopping)
+    if not regime.holds or isinstance(stopping, str):
         return regime
-    best = found.best_class
+    best = stopping.best_class
     if best is None:
-        by = ", ".join(f"{j} at ridge {ridge:g}" for ridge, j in found.best_by_ridge.items())
-        return Regime(False, f"which likelihood fit is best has not settled as the ridge vanishes: {by}")
-    reached = max(found.nearest(found.stops[rule].frame) for rule in ("oracle", "end"))
-    if reached < best:
-        return Regime(False, f"the run ends as class {reached}, before class {best}: more steps are needed")
-    by = " and ".join(f"{ridge:g}" for ridge in LIMITS.ridges[-2:])
-    return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {by}")
+        listing = ", ".join(f"{j} at ridge {ridge:g}" for ridge, j in stopping.best_by_ridge.items())
+        return Regime(False, f"which likelihood fit is best has not settled as the ridge vanishes: {listing}")
+    highest_class = max(stopping.nearest(stopping.stops[rule].frame) for rule in ("oracle", "end"))
+    if highest_class < best:
+        return Regime(False, f"the run ends as class {highest_class}, before class {best}: more steps are needed")
+    listing = " and ".join(f"{ridge:g}" for ridge in LIMITS.ridges[-2:])
+    return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {listing}")
 
 
 @claim("ISA:early-stopping", lambda evidence: decided(evidence.stopping))

@@ -194,11 +194,11 @@ class ContentHeads(LaggedModel):
     def forward(self, params: Any, tokens: Any, xp: Any = np) -> tuple[Any, Any]:
         """Logits (B, L, d) and attention of the first layer (H, B, L, N) on tokens (B, N), by NumPy or by JAX (`xp`)."""
         places, first = np.arange(self.positions), "" if self.layers == 1 else "1"
-        asked = places[self.context - 1 if self.layers == 1 else 0 :]
+        query_places = places[self.context - 1 if self.layers == 1 else 0 :]
         queries, values = params[f"W{first}"], xp.swapaxes(params[f"V{first}"], 1, 2)
-        rows = queries[:, tokens[:, asked]] + queries[:, None, self.vocab + asked]
+        rows = queries[:, tokens[:, query_places]] + queries[:, None, self.vocab + query_places]
         scores = xp.take_along_axis(rows, tokens[None, :, None, :], axis=-1) + rows[..., self.vocab + places]
-        attention = self._attention(scores, asked, xp)
+        attention = self._attention(scores, query_places, xp)
         x: Any = sum(attention[h] @ (values[h][tokens] + values[h][self.vocab + places]) for h in range(self.heads))
         if self.layers == 1:
             return x, attention
@@ -207,9 +207,9 @@ class ContentHeads(LaggedModel):
         logits = sum(again[h] @ x @ params["V2"][h].T for h in range(self.heads))
         return logits, attention[:, :, self.context - 1 :]
 
-    def _attention(self, scores: Any, asked: np.ndarray, xp: Any) -> Any:
+    def _attention(self, scores: Any, places: np.ndarray, xp: Any) -> Any:
         """Softmax of scores/sqrt(d + N) over the positions up to the one that asks."""
-        scores = xp.where(np.arange(self.positions) <= asked[:, None], scores / np.sqrt(self.inputs), -np.inf)
+        scores = xp.where(np.arange(self.positions) <= places[:, None], scores / np.sqrt(self.inputs), -np.inf)
         powers = xp.exp(scores - scores.max(axis=-1, keepdims=True))
         return powers / powers.sum(axis=-1, keepdims=True)
 
@@ -268,8 +268,8 @@ class ContentLoss(LaggedLoss):
     def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
         from stagescope.papers.incremental.content_kernel import content_pass
 
-        if (found := broken(params)) is not None:
-            return found
+        if (failure := broken(params)) is not None:
+            return failure
         if self.model.layers == 2:
             return self._two_layers(params, on, gradient)
         root = np.sqrt(self.model.inputs)

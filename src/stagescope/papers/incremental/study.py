@@ -206,8 +206,8 @@ def rule(options: IncrementalOptions) -> str:
 def check_use(options: IncrementalOptions) -> None:
     """Refuse what would have no effect."""
     if options.model != "transformer":
-        own = tuple(name for name in OF_TRANSFORMERS if name != "layers" or options.model != "content")
-        refuse_unused(options, (*own, "dropout_steps"), "it belongs to --model transformer")
+        transformer_options = tuple(name for name in OF_TRANSFORMERS if name != "layers" or options.model != "content")
+        refuse_unused(options, (*transformer_options, "dropout_steps"), "it belongs to --model transformer")
     else:
         refuse_unused(options, ("rate_attention",), "the transformer has one step size, --rate-values")
         refuse_unused(options, ("init_scale",), "the transformer starts at the scale of its layers")
@@ -226,8 +226,8 @@ def check_use(options: IncrementalOptions) -> None:
     if options.init == "xavier" and options.model == "content":
         refuse_unused(options, ("init_scale",), "the scale is that of --init xavier")
     if options.model in FLOWS:
-        why = f"{options.model} is a flow"
-        refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_STEPS, "dim", "feature_seed"), why)
+        reason = f"{options.model} is a flow"
+        refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_STEPS, "dim", "feature_seed"), reason)
     elif options.model == "regression-transformer":
         refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_FLOWS), "the regression transformer descends on vector tokens")
     else:
@@ -249,7 +249,7 @@ _STUDENTS: dict[str, Any] = {
     "claims": lambda: lazy.CLAIMS,
     "views": lambda reading: lazy.lag_views(reading),
     "explain": lambda reading: lazy.explain_run(reading),
-    "path": lambda *given: lazy.no_path(*given),
+    "path": lambda *options: lazy.no_path(*options),
 }
 _REGRESSION = {
     **_STUDENTS,
@@ -273,7 +273,7 @@ STUDY = Study(
         ),
         Kind(
             fields=(f"{_HERE}.regression:RegressionLoss", f"{_HERE}.regression:MirrorFlow"),
-            **{**_REGRESSION, "path": lambda *given: lazy.regression_path(*given)},
+            **{**_REGRESSION, "path": lambda *options: lazy.regression_path(*options)},
         ),
         Kind(fields=(f"{_HERE}.regression:RegressionSampled",), **_REGRESSION),
     ),
@@ -315,6 +315,6 @@ PAPER = Paper(
     reference=WORDS.reference,
     tags=WORDS.tags,
     studies=(STUDY, TEXT_STUDY),
-    about_text=lambda *given, **named: lazy.about_text(*given, **named),
+    about_text=lambda *options, **named: lazy.about_text(*options, **named),
     watched=lambda: lazy.watched_claims(),
 )

@@ -218,8 +218,8 @@ class Transformer(LaggedModel):
 
         cos, sin = (jnp.asarray(table[at], part.dtype) for table in self.turns)
         half = cos.shape[-1]
-        one, two, rest = part[..., :half], part[..., half : 2 * half], part[..., 2 * half :]
-        return jnp.concatenate([one * cos - two * sin, two * cos + one * sin, rest], axis=-1)
+        one, two, unturned = part[..., :half], part[..., half : 2 * half], part[..., 2 * half :]
+        return jnp.concatenate([one * cos - two * sin, two * cos + one * sin, unturned], axis=-1)
 
     def rows(self, layer: int) -> np.ndarray:
         """Positions that a layer computes: all, in the last one those that are scored."""

@@ -74,26 +74,26 @@ def find_active(z, active):
 def multiply(a, stripes, out):
     """out <- a b, where b is in stripes of `LANES` columns, the last of them filled up with zeros."""
     count, inner, columns, flat = uintp(a.shape[0]), uintp(a.shape[1]), uintp(out.shape[1]), out.reshape(-1)
-    sizes, left, whole = (count, _LANES, _ONE, inner), (a, _NONE, inner, _NONE, _ONE), columns // _LANES * _LANES
-    for column in range(_NONE, whole, _LANES):
-        add_product(sizes, left, (stripes, column * inner, _LANES), (flat, column, columns), True)
-    if whole < columns <= whole + _FEW and inner % _LANES == _NONE:
-        _multiply_few(a, stripes, whole, out)
-    elif whole < columns:
-        rest = np.empty(count * _LANES, out.dtype)
-        add_product(sizes, left, (stripes, whole * inner, _LANES), (rest, _NONE, _LANES), True)
+    sizes, left_factor, full = (count, _LANES, _ONE, inner), (a, _NONE, inner, _NONE, _ONE), columns // _LANES * _LANES
+    for column in range(_NONE, full, _LANES):
+        add_product(sizes, left_factor, (stripes, column * inner, _LANES), (flat, column, columns), True)
+    if full < columns <= full + _FEW and inner % _LANES == _NONE:
+        _multiply_few(a, stripes, full, out)
+    elif full < columns:
+        tail = np.empty(count * _LANES, out.dtype)
+        add_product(sizes, left_factor, (stripes, full * inner, _LANES), (tail, _NONE, _LANES), True)
         for i in range(count):
-            for column in range(whole, columns):
-                out[i, column] = rest[i * _LANES + column - whole]
+            for column in range(full, columns):
+                out[i, column] = tail[i * _LANES + column - full]
 
 
 @njit(**_OPTIONS)
-def _multiply_few(a, stripes, whole, out):
+def _multiply_few(a, stripes, full, out):
     """The columns after whole stripes, by products of rows: a stripe of zeros would cost as much as a full one."""
     inner, column = uintp(a.shape[1]), np.empty(a.shape[1], a.dtype)
-    for c in range(whole, uintp(out.shape[1])):
+    for c in range(full, uintp(out.shape[1])):
         for k in range(inner):
-            column[k] = stripes[whole * inner + k * _LANES + c - whole]
+            column[k] = stripes[full * inner + k * _LANES + c - full]
         for i in range(uintp(a.shape[0])):
             sums = spread(out.dtype.type(0))
             for k in range(_NONE, inner, _LANES):
@@ -109,8 +109,8 @@ def add_outer(a, b, sums):
     for column in range(_NONE, columns, _LANES):
         for i in range(count):
             store(near, i * _LANES, load(b, i * columns + column))
-        sizes, left = (rows, _LANES, _ONE, count), (a, _NONE, _ONE, _NONE, rows)
-        add_product(sizes, left, (near, _NONE, _LANES), (sums, column * rows, _LANES), False)
+        sizes, left_factor = (rows, _LANES, _ONE, count), (a, _NONE, _ONE, _NONE, rows)
+        add_product(sizes, left_factor, (near, _NONE, _LANES), (sums, column * rows, _LANES), False)
 
 
 @njit(**_OPTIONS)
@@ -133,11 +133,11 @@ def _add_stripe(a, place, step, listed, first, last, b, b_place, out, target, fr
         x, y, u, v = load(out, target), load(out, second), load(out, third), load(out, fourth)
     for n in range(first, last):
         number = uintp(listed[n])
-        factor, here = spread_from(a, place + number * step), b_place + number * _STRIPE
-        x = multiply_add(factor, load(b, here), x)
-        y = multiply_add(factor, load(b, here + _LANES), y)
-        u = multiply_add(factor, load(b, here + _TWO_LANES), u)
-        v = multiply_add(factor, load(b, here + _THREE_LANES), v)
+        factor, start = spread_from(a, place + number * step), b_place + number * _STRIPE
+        x = multiply_add(factor, load(b, start), x)
+        y = multiply_add(factor, load(b, start + _LANES), y)
+        u = multiply_add(factor, load(b, start + _TWO_LANES), u)
+        v = multiply_add(factor, load(b, start + _THREE_LANES), v)
     store(out, target, x)
     store(out, second, y)
     store(out, third, u)
@@ -148,12 +148,12 @@ def _add_stripe(a, place, step, listed, first, last, b, b_place, out, target, fr
 def multiply_active(z, active, stripes, out):
     """out <- z b with active units only, where b is in stripes of STRIPE columns, and of `LANES` columns at its end."""
     count, units, columns = uintp(z.shape[0]), uintp(z.shape[1]), uintp(out.shape[1])
-    whole, listed = columns // _STRIPE * _STRIPE, active.units
+    full, listed = columns // _STRIPE * _STRIPE, active.units
     for i in range(count):
         first, last = uintp(active.starts[i]), uintp(active.starts[i + _ONE])
-        for column in range(whole, columns, _LANES):
+        for column in range(full, columns, _LANES):
             _add_lanes(z, i * units, _ONE, listed, first, last, stripes, column * units, out, i * columns + column, True)
-    for column in range(_NONE, whole, _STRIPE):
+    for column in range(_NONE, full, _STRIPE):
         for i in range(count):
             first, last = uintp(active.starts[i]), uintp(active.starts[i + _ONE])
             _add_stripe(z, i * units, _ONE, listed, first, last, stripes, column * units, out, i * columns + column, True)
@@ -164,9 +164,9 @@ def add_outer_active(z, active, b, sums):
     """sums += z^T b with active units only, in such stripes."""
     count, units, columns = uintp(z.shape[0]), uintp(z.shape[1]), uintp(b.shape[1])
     room, near = uintp(active.rows.size) // units, np.empty(count * _STRIPE, b.dtype)
-    whole, column = columns // _STRIPE * _STRIPE, _NONE
+    full, column = columns // _STRIPE * _STRIPE, _NONE
     while column < columns:
-        size = _STRIPE if column < whole else _LANES
+        size = _STRIPE if column < full else _LANES
         for i in range(count):
             for lane in range(_NONE, size, _LANES):
                 store(near, i * size + lane, load(b, i * columns + column + lane))
@@ -205,16 +205,16 @@ def _add_tile(counts, a, lines, a_outer, a_inner, b, row, b_outer, b_inner, out,
         v, w, x = load(out, i + column), load(out, j + column), load(out, k + column)
         y, z = load(out, m + column), load(out, n + column)
     for o in range(counts[0]):
-        here, step = row + o * b_outer, o * a_outer
+        b_place, step = row + o * b_outer, o * a_outer
         p, q, r, s, t = lines[0] + step, lines[1] + step, lines[2] + step, lines[3] + step, lines[4] + step
         for _ in range(counts[1]):
-            lanes = load(b, here)
+            lanes = load(b, b_place)
             v = multiply_add(spread_from(a, p), lanes, v)
             w = multiply_add(spread_from(a, q), lanes, w)
             x = multiply_add(spread_from(a, r), lanes, x)
             y = multiply_add(spread_from(a, s), lanes, y)
             z = multiply_add(spread_from(a, t), lanes, z)
-            here, p, q, r, s, t = here + b_inner, p + a_inner, q + a_inner, r + a_inner, s + a_inner, t + a_inner
+            b_place, p, q, r, s, t = b_place + b_inner, p + a_inner, q + a_inner, r + a_inner, s + a_inner, t + a_inner
     store(out, i + column, v)
     store(out, j + column, w)
     store(out, k + column, x)
@@ -223,33 +223,33 @@ def _add_tile(counts, a, lines, a_outer, a_inner, b, row, b_outer, b_inner, out,
 
 
 @njit(**_OPTIONS)
-def mix_values(weights, values, at, out):
-    """out[c, r] <- sum_h sum_s weights[c, r, h, s] values[h, at[c, s]]."""
+def mix_values(weights, values, ids, out):
+    """out[c, r] <- sum_h sum_s weights[c, r, h, s] values[h, ids[c, s]]."""
     count, rows, heads, span = weights.shape
-    positions, pairs, wide = at.shape[1], values.shape[1], values.shape[2]
+    positions, pairs, wide = ids.shape[1], values.shape[1], values.shape[2]
     first, panel = positions - rows, heads * positions * LANES
     near = np.empty(wide * heads * positions, out.dtype)  # by stretches of the width, so that a tile reads neighbours
     for c in range(count):
         for h in range(heads):
             for s in range(positions):
-                here, there = (h * positions + s) * LANES, (h * pairs + at[c, s]) * wide
+                near_place, value_place = (h * positions + s) * LANES, (h * pairs + ids[c, s]) * wide
                 for _ in range(wide // LANES):
-                    store(near, here, load(values, there))
-                    here, there = here + panel, there + LANES
+                    store(near, near_place, load(values, value_place))
+                    near_place, value_place = near_place + panel, value_place + LANES
         for r in range(0, rows, GROUP):
             lines = _group(r, rows - 1, heads * span, c * rows * heads * span)
             targets = _group(r, rows - 1, wide, c * rows * wide)
             counts = (heads, first + min(r + GROUP, rows))
             for column in range(0, wide, LANES):
-                here = column // LANES * panel
-                _add_tile(counts, weights, lines, span, 1, near, here, positions * LANES, LANES, out, targets, column, True)
+                near_place = column // LANES * panel
+                _add_tile(counts, weights, lines, span, 1, near, near_place, positions * LANES, LANES, out, targets, column, True)
 
 
 @njit(**_OPTIONS)
-def add_value_gradients(weights, g, at, d_values):
-    """d_values[h, at[c, s]] += sum_r weights[c, r, h, s] g[c, r]."""
+def add_value_gradients(weights, g, ids, d_values):
+    """d_values[h, ids[c, s]] += sum_r weights[c, r, h, s] g[c, r]."""
     count, rows, heads, span = weights.shape
-    positions, pairs, wide = at.shape[1], d_values.shape[1], d_values.shape[2]
+    positions, pairs, wide = ids.shape[1], d_values.shape[1], d_values.shape[2]
     first, last = positions - rows, positions - 1
     for c in range(count):
         for h in range(heads):
@@ -257,26 +257,26 @@ def add_value_gradients(weights, g, at, d_values):
                 r = max(0, s - first)  # the first row that sees it
                 lines = _group(s, last, 1, ((c * rows + r) * heads + h) * span)
                 targets = (
-                    (h * pairs + at[c, s]) * wide,
-                    (h * pairs + at[c, min(s + 1, last)]) * wide,
-                    (h * pairs + at[c, min(s + 2, last)]) * wide,
-                    (h * pairs + at[c, min(s + 3, last)]) * wide,
-                    (h * pairs + at[c, min(s + 4, last)]) * wide,
+                    (h * pairs + ids[c, s]) * wide,
+                    (h * pairs + ids[c, min(s + 1, last)]) * wide,
+                    (h * pairs + ids[c, min(s + 2, last)]) * wide,
+                    (h * pairs + ids[c, min(s + 3, last)]) * wide,
+                    (h * pairs + ids[c, min(s + 4, last)]) * wide,
                 )
                 for column in range(0, wide, LANES):
                     if s + GROUP < positions:
                         for i in range(GROUP):
-                            prefetch(d_values, (h * pairs + at[c, min(s + GROUP + i, last)]) * wide + column)
-                    here, counts = (c * rows + r) * wide + column, (1, rows - r)
-                    _add_tile(counts, weights, lines, 0, heads * span, g, here, 0, wide, d_values, targets, column, False)
+                            prefetch(d_values, (h * pairs + ids[c, min(s + GROUP + i, last)]) * wide + column)
+                    g_place, counts = (c * rows + r) * wide + column, (1, rows - r)
+                    _add_tile(counts, weights, lines, 0, heads * span, g, g_place, 0, wide, d_values, targets, column, False)
 
 
 @njit(**_OPTIONS)
-def score_gradients(g, values, at, weights):
-    """Weights <- gradients in the scores, from those in the weights: g[c, r] . values[h, at[c, s]]."""
+def score_gradients(g, values, ids, weights):
+    """Weights <- gradients in the scores, from those in the weights: g[c, r] . values[h, ids[c, s]]."""
     count, rows, heads, span = weights.shape
     d = np.zeros((rows, heads, span), weights.dtype)  # of one sequence; anything for some positions that a row does not see
-    positions, pairs, wide = at.shape[1], values.shape[1], values.shape[2]
+    positions, pairs, wide = ids.shape[1], values.shape[1], values.shape[2]
     first, last, nothing = positions - rows, positions - 1, spread(g.dtype.type(0))
     for c in range(count):
         for h in range(heads):
@@ -284,19 +284,19 @@ def score_gradients(g, values, at, weights):
                 i, j = min(s + 1, last), min(s + 2, last)
                 for n in range(s + 3, min(s + 6, positions)):
                     for column in range(0, wide, LANES):
-                        prefetch(values, (h * pairs + at[c, n]) * wide + column)
+                        prefetch(values, (h * pairs + ids[c, n]) * wide + column)
                 for r in range(max(0, s - first), rows, 2):
                     one, two, top = (c * rows + r) * wide, (c * rows + min(r + 1, rows - 1)) * wide, h * pairs
-                    x, y, z = (top + at[c, s]) * wide, (top + at[c, i]) * wide, (top + at[c, j]) * wide
+                    x, y, z = (top + ids[c, s]) * wide, (top + ids[c, i]) * wide, (top + ids[c, j]) * wide
                     xx = xy = xz = yx = yy = yz = nothing
                     for _ in range(wide // LANES):
                         a, b, p, q, t = load(g, one), load(g, two), load(values, x), load(values, y), load(values, z)
                         xx, xy, xz = multiply_add(a, p, xx), multiply_add(a, q, xy), multiply_add(a, t, xz)
                         yx, yy, yz = multiply_add(b, p, yx), multiply_add(b, q, yy), multiply_add(b, t, yz)
                         one, two, x, y, z = one + LANES, two + LANES, x + LANES, y + LANES, z + LANES
-                    here, there = d[r, h], d[min(r + 1, rows - 1), h]
-                    here[s], here[i], here[j] = total(xx), total(xy), total(xz)
-                    there[s], there[i], there[j] = total(yx), total(yy), total(yz)
+                    first_row, second_row = d[r, h], d[min(r + 1, rows - 1), h]
+                    first_row[s], first_row[i], first_row[j] = total(xx), total(xy), total(xz)
+                    second_row[s], second_row[i], second_row[j] = total(yx), total(yy), total(yz)
         for r in range(rows):
             for h in range(heads):
                 back_attention(weights[c, r, h], d[r, h], first + r + 1, weights[c, r, h])
@@ -379,7 +379,7 @@ def _read(x, size, reading, out):
 
 
 @njit(**_OPTIONS, inline="always")
-def _forward(x, sizes, source, part, first, layer, kept, active, own, out, size):
+def _forward(x, sizes, source, part, first, layer, kept, active, order, out, size):
     """From the heads' part to the stream after the MLP. The first row has this number; `part` is used as room.
 
     x and `sizes` are the stream before the layer and its 1/deviation, of which the rows `source` go on.
@@ -387,7 +387,7 @@ def _forward(x, sizes, source, part, first, layer, kept, active, own, out, size)
     width, residual, threshold, scale = layer.width, layer.residual, layer.threshold, layer.scale
     between, between_size = (kept.x, kept.size) if layer.bias.size else (out, size)
     for k in range(2 if layer.bias.size else 1):
-        old, rows, bias, numbers = (kept.x, own, layer.bias, kept.mlp_numbers) if k else (x, source, layer.zeros, kept.numbers)
+        old, rows, bias, numbers = (kept.x, order, layer.bias, kept.mlp_numbers) if k else (x, source, layer.zeros, kept.numbers)
         new, deviation = (out, size) if k else (between, between_size)
         old_size, carry = (kept.size, layer.between) if k else (sizes, layer.before)
         if k:
@@ -400,24 +400,24 @@ def _forward(x, sizes, source, part, first, layer, kept, active, own, out, size)
 
 
 @njit(**_OPTIONS, inline="always")
-def _backward(g, more, pull, after, alone, x, sizes, source, layer, kept, active, own, d_out, d_units, part, d_x):
-    """From the gradient after the MLP, more - pull after, plus g unless `alone`, to those in the heads' part and in the stream.
+def _backward(g, added, pull, after, alone, x, sizes, source, layer, kept, active, order, d_out, d_units, part, d_x):
+    """From the gradient after the MLP, added - pull after, plus g unless `alone`, to those in the heads' part and the stream.
 
-    The first is put into `part`, which may be `more`, the second is added to d_x.
+    The first is put into `part`, which may be `added`, the second is added to d_x.
     """
     threshold, scale, reading = layer.threshold, layer.scale, layer.units
     if layer.bias.size:
-        take_part(g, more, pull, after, alone, kept.mlp_numbers, threshold, scale, part, layer.d_bias)
+        take_part(g, added, pull, after, alone, kept.mlp_numbers, threshold, scale, part, layer.d_bias)
         d = np.empty_like(kept.units)
         add_outer_active(kept.units, active, part, d_out)
         multiply(part, layer.back, d)
         unscale_rows(d, kept.units, kept.size, reading.offset, reading.share, reading.rectify, reading.d_offset, pull)
         add_outer_active(d, active, kept.x, d_units)
         multiply_active(d, active, reading.back, part)
-        more, after, alone = part, kept.x, reading.alone
+        added, after, alone = part, kept.x, reading.alone
         if layer.between.gain.size:
-            back_carry(g, kept.x, kept.size, own, layer.between, layer.inside, layer.width)
-    take_part(g, more, pull, after, alone, kept.numbers, threshold, scale, part, layer.d_bias[:0])
+            back_carry(g, kept.x, kept.size, order, layer.between, layer.inside, layer.width)
+    take_part(g, added, pull, after, alone, kept.numbers, threshold, scale, part, layer.d_bias[:0])
     if layer.residual:
         if layer.before.gain.size:
             back_carry(g, x, sizes, source, layer.before, layer.inside, layer.width)
@@ -435,10 +435,10 @@ def _add_sums(totals, sums):
 @njit(**_OPTIONS)
 def pass_layer(x, sizes, source, part, first, layer, kept, out, size):
     """The stream after a layer whose heads make this part of it."""
-    active, own = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
+    active, order = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
     for start in range(0, len(source), STRETCH):
         stop = min(start + STRETCH, len(source))
-        rows, mine, asks = slice(start, stop), _stretch(kept, start, stop), own[: stop - start]
+        rows, mine, asks = slice(start, stop), _stretch(kept, start, stop), order[: stop - start]
         _forward(x, sizes, source[rows], part[rows], first + start, layer, mine, active, asks, out[rows], size[rows])
 
 
@@ -449,15 +449,15 @@ def pass_back(g, x, sizes, source, layer, kept, part, d_x):
     g is the gradient after the layer.
     """
     alone = len(g) > 0  # a variable: a constant would be compiled for itself
-    active, own = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
+    active, order = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
     near = np.empty((STRETCH, part.shape[1]), part.dtype)
     d_out, d_units = np.zeros(layer.d_out.size, g.dtype), np.zeros(layer.units.d_matrix.size, g.dtype)
     for start in range(0, len(g), STRETCH):
         stop = min(start + STRETCH, len(g))
         rows, mine, pull = slice(start, stop), _stretch(kept, start, stop), np.zeros(STRETCH, g.dtype)
-        given, near_rows, asks, more = g[rows], near[: stop - start], source[rows], part[rows]
+        g_rows, near_rows, asks, parts = g[rows], near[: stop - start], source[rows], part[rows]
         find_active(mine.units, active)
-        _backward(near_rows, given, pull, given, alone, x, sizes, asks, layer, mine, active, own, d_out, d_units, more, d_x)
+        _backward(near_rows, g_rows, pull, g_rows, alone, x, sizes, asks, layer, mine, active, order, d_out, d_units, parts, d_x)
         if stop % SUMMED == 0 or stop == len(g):
             _add_sums(layer.d_out, d_out)
             _add_sums(layer.units.d_matrix, d_units)
@@ -469,8 +469,8 @@ def pass_last(x, sizes, source, part, first, layer, output, labels, low, gradien
 
     `labels` are the tokens drawn, and their laws, which are empty where the tokens are the labels.
     """
-    (drawn, law), wide, vocab, kind, loss = labels, part.shape[1], output.offset.size, part.dtype, 0.0
-    active, own = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
+    (targets, law), wide, vocab, kind, loss = labels, part.shape[1], output.offset.size, part.dtype, 0.0
+    active, order = active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
     all_kept, all_g, streams = kept_room(STRETCH, layer), np.empty((STRETCH, wide), kind), np.empty((STRETCH, wide), kind)
     logits, errors = np.empty((STRETCH, vocab), kind), np.empty((STRETCH, vocab), kind)
     out_sizes, pull = np.empty(STRETCH, kind), np.empty(STRETCH, kind)
@@ -478,18 +478,18 @@ def pass_last(x, sizes, source, part, first, layer, output, labels, low, gradien
     d_matrix = np.zeros(output.d_matrix.size, kind)
     for start in range(0, len(source), STRETCH):
         count = min(STRETCH, len(source) - start)
-        rows, kept, after, size = slice(start, start + count), _stretch(all_kept, 0, count), streams[:count], out_sizes[:count]
+        rows, saved, after, size = slice(start, start + count), _stretch(all_kept, 0, count), streams[:count], out_sizes[:count]
         z, p, g, mine, asks = logits[:count], errors[:count], all_g[:count], part[rows], source[rows]
-        _forward(x, sizes, asks, mine, first + start, layer, kept, active, own[:count], after, size)
+        _forward(x, sizes, asks, mine, first + start, layer, saved, active, order[:count], after, size)
         _read(after, size, output, z)
         shift_logits(z, low, p, pull)
         exp_any(p.reshape(-1))
-        loss += residuals(z, pull, p, drawn[rows], law[start * vocab :] if law.size else law)
+        loss += residuals(z, pull, p, targets[rows], law[start * vocab :] if law.size else law)
         if gradient:
             unscale_rows(p, z, size, output.offset, output.share, output.rectify, output.d_offset, pull)
             add_outer(p, after, d_matrix)
             multiply(p, output.back, mine)
-            _backward(g, mine, pull, after, output.alone, x, sizes, asks, layer, kept, active, own, d_out, d_units, mine, d_x)
+            _backward(g, mine, pull, after, output.alone, x, sizes, asks, layer, saved, active, order, d_out, d_units, mine, d_x)
             if rows.stop % SUMMED == 0 or rows.stop == len(source):
                 _add_sums(layer.d_out, d_out)
                 _add_sums(layer.units.d_matrix, d_units)

@@ -52,11 +52,11 @@ def lag_bias(model: Transformer, params: Params, layer: int) -> np.ndarray | Non
     return np.asarray(params[f"B{layer}"])[:, _lags(model, layer)]
 
 
-def add_lag_bias(found: Blocks, model: Transformer, layer: int, d: np.ndarray) -> None:
+def add_lag_bias(gradients: Blocks, model: Transformer, layer: int, d: np.ndarray) -> None:
     """Back through `lag_bias`."""
     if model.places == "relative":
         for head in range(model.heads):
-            np.add.at(found[f"B{layer}"][head], _lags(model, layer), d[head])
+            np.add.at(gradients[f"B{layer}"][head], _lags(model, layer), d[head])
 
 
 def _lags(model: Transformer, layer: int) -> np.ndarray:
@@ -123,13 +123,13 @@ class Reader:
         back = np.dot(g, self.matrix.T, out=self.room.take("back", *x.shape))
         pull_rows(gx, back, pull, x, fresh)
 
-    def gradient(self, found: Blocks) -> np.ndarray:
-        """The gradient in W; those in gain and shift are added to `found`. That in b is `d_offset`."""
+    def gradient(self, gradients: Blocks) -> np.ndarray:
+        """The gradient in W; those in gain and shift are added to `gradients`. That in b is `d_offset`."""
         folded, offset = self.d_matrix[: self.width].astype(self.room.kind), self.d_offset.astype(self.room.kind)
         if self.normed:
             folded -= folded.mean(axis=0)
-            found[f"gain_{self.norm}"] += np.einsum("ij,ij->i", folded, self.raw)
-            found[f"shift_{self.norm}"] += self.raw @ offset
+            gradients[f"gain_{self.norm}"] += np.einsum("ij,ij->i", folded, self.raw)
+            gradients[f"shift_{self.norm}"] += self.raw @ offset
         folded *= self.gain[:, None]
         folded += np.outer(self.shift, offset)
         return folded
@@ -145,10 +145,10 @@ class Maps:
         self.asking = Reader(params, norm, queries / self.root, None, room)
         self.asked = Reader(params, norm, np.concatenate([keys, values], axis=1), None, room)
 
-    def gradient(self, found: Blocks) -> None:
-        blocks = [self.asking.gradient(found) / self.root, *np.split(self.asked.gradient(found), 2, axis=1)]
+    def gradient(self, gradients: Blocks) -> None:
+        blocks = [self.asking.gradient(gradients) / self.root, *np.split(self.asked.gradient(gradients), 2, axis=1)]
         for name, block in zip("QKV", blocks, strict=True):
-            found[f"{name}{self.layer}"] += np.swapaxes(block.reshape(self.model.width, self.model.heads, -1), 0, 1)
+            gradients[f"{name}{self.layer}"] += np.swapaxes(block.reshape(self.model.width, self.model.heads, -1), 0, 1)
 
 
 class RowHeads:
@@ -182,8 +182,8 @@ class RowHeads:
     def forward(self, x: np.ndarray, size: np.ndarray, part: np.ndarray, count: int, first: int) -> None:
         """`first` sequences come before these."""
         queries, pairs, weights, mixed = self._kept(count)
-        chosen = self._chosen(x, count)
-        self.maps.asking.forward(chosen, self._chosen(size, count), queries)
+        asking_rows = self._chosen(x, count)
+        self.maps.asking.forward(asking_rows, self._chosen(size, count), queries)
         self.maps.asked.forward(x, size, pairs)
         q, k, v = self._views(queries, pairs, count)
         turn(self.model, q, self.rows)
@@ -194,14 +194,14 @@ class RowHeads:
             scores += self.bias
         attend(weights, self.model.positions, self.room.low)
         if self.drop is not None:
-            kept = kept_factors(self.model, self.drop, first * len(self.rows), self._dropped("factor", count), self.room)
-            scores = np.swapaxes(np.multiply(weights[..., : self.model.positions], kept, out=self._dropped("", count)), 1, 2)
+            factors = kept_factors(self.model, self.drop, first * len(self.rows), self._dropped("factor", count), self.room)
+            scores = np.swapaxes(np.multiply(weights[..., : self.model.positions], factors, out=self._dropped("", count)), 1, 2)
         np.matmul(scores, v, out=np.swapaxes(mixed, 1, 2))
         np.dot(mixed.reshape(len(part), -1), self.out, out=part)
 
-    def _dropped(self, what: str, count: int) -> np.ndarray:
+    def _dropped(self, name: str, count: int) -> np.ndarray:
         """Room for attention after dropout, or for the factors of it (sequence, row, head, position)."""
-        return self.room.take(f"dropped_{what}{self.layer}", count, len(self.rows), self.model.heads, self.model.positions)
+        return self.room.take(f"dropped_{name}{self.layer}", count, len(self.rows), self.model.heads, self.model.positions)
 
     def backward(self, g: np.ndarray, x: np.ndarray, size: np.ndarray, gx: np.ndarray, count: int) -> None:
         """Adds to gx, the gradient in every row."""
@@ -211,26 +211,26 @@ class RowHeads:
         np.dot(g, self.out.T, out=d_mixed.reshape(len(g), -1))
         q, k, v = self._views(queries, pairs, count)
         dq, dk, dv = self._views(d_queries, d_pairs, count)
-        seen = [block[..., : self.model.positions] for block in (weights, d_weights)]
+        visible = [block[..., : self.model.positions] for block in (weights, d_weights)]
         if self.drop is not None:
-            seen[0] = self._dropped("", count)
-        attention, d_scores, d_mixed = (np.swapaxes(block, 1, 2) for block in (*seen, d_mixed))
+            visible[0] = self._dropped("", count)
+        attention, d_scores, d_mixed = (np.swapaxes(block, 1, 2) for block in (*visible, d_mixed))
         np.matmul(np.swapaxes(attention, 2, 3), d_mixed, out=dv)
         np.matmul(d_mixed, np.swapaxes(v, 2, 3), out=d_scores)
         if self.drop is not None:
-            seen[1] *= self._dropped("factor", count)
+            visible[1] *= self._dropped("factor", count)
         back_attend(weights, self.model.positions, d_weights)
         if self.bias is not None:
             self.d_bias += d_scores.sum(axis=0)
         np.matmul(d_scores, k, out=dq)
         np.matmul(np.swapaxes(d_scores, 2, 3), q, out=dk)
         everywhere = np.arange(self.model.positions)
-        for block, at in ((q, self.rows), (dq, self.rows), (k, everywhere), (dk, everywhere)):
-            turn(self.model, block, at, back=True)
+        for block, positions in ((q, self.rows), (dq, self.rows), (k, everywhere), (dk, everywhere)):
+            turn(self.model, block, positions, back=True)
         self.maps.asked.backward(d_pairs, pairs, x, size, gx)
-        chosen, more = self._chosen(x, count), self.room.take("chosen_g", len(queries), x.shape[1])
-        self.maps.asking.backward(d_queries, queries, chosen, self._chosen(size, count), more, fresh=True)
-        gx.reshape(count, -1, x.shape[1])[:, self.rows] += more.reshape(count, -1, x.shape[1])
+        asking_rows, asking_gradient = self._chosen(x, count), self.room.take("chosen_g", len(queries), x.shape[1])
+        self.maps.asking.backward(d_queries, queries, asking_rows, self._chosen(size, count), asking_gradient, fresh=True)
+        gx.reshape(count, -1, x.shape[1])[:, self.rows] += asking_gradient.reshape(count, -1, x.shape[1])
 
     def _chosen(self, x: np.ndarray, count: int) -> np.ndarray:
         """Rows that ask."""
@@ -238,11 +238,11 @@ class RowHeads:
             -1, *x.shape[1:]
         )
 
-    def gradient(self, found: Blocks) -> None:
+    def gradient(self, gradients: Blocks) -> None:
         i, model = self.layer, self.model
-        self.maps.gradient(found)
-        found[f"O{i}"] += self.d_out[:, : model.width].reshape(model.heads, self.part, model.width)
-        add_lag_bias(found, model, i, self.d_bias)
+        self.maps.gradient(gradients)
+        gradients[f"O{i}"] += self.d_out[:, : model.width].reshape(model.heads, self.part, model.width)
+        add_lag_bias(gradients, model, i, self.d_bias)
 
 
 def kept_factors(model: Transformer, drop: np.uint64, first: int, out: np.ndarray, room: Room) -> np.ndarray:
@@ -259,8 +259,8 @@ def kept_factors(model: Transformer, drop: np.uint64, first: int, out: np.ndarra
 
 def padded(matrix: np.ndarray, axis: int) -> np.ndarray:
     """With zeros up to a multiple of LANES along one axis."""
-    missing = whole_lanes(matrix.shape[axis]) - matrix.shape[axis]
-    return np.ascontiguousarray(np.pad(matrix, [(0, missing if at == axis else 0) for at in range(matrix.ndim)]))
+    padding = whole_lanes(matrix.shape[axis]) - matrix.shape[axis]
+    return np.ascontiguousarray(np.pad(matrix, [(0, padding if dimension == axis else 0) for dimension in range(matrix.ndim)]))
 
 
 class Output:
@@ -270,10 +270,10 @@ class Output:
         self.reader = Reader(params, model.norm_read("out"), params["U"], params.get("u"), room)
         self.arrays = reading(self.reader, "out", LANES, room, rectify=False, alone=True)
 
-    def gradient(self, found: Blocks) -> None:
-        found["U"] += read_gradient(self.reader, self.arrays, LANES, found)
-        if "u" in found:
-            found["u"] += self.reader.d_offset
+    def gradient(self, gradients: Blocks) -> None:
+        gradients["U"] += read_gradient(self.reader, self.arrays, LANES, gradients)
+        if "u" in gradients:
+            gradients["u"] += self.reader.d_offset
 
 
 class AfterHeads:
@@ -306,17 +306,17 @@ class AfterHeads:
             d_bias=np.zeros(len(bias)),
         )
 
-    def gradient(self, found: Blocks) -> None:
+    def gradient(self, gradients: Blocks) -> None:
         for norm, carry in self.carried.items():
             if norm is not None:
-                found[f"gain_{norm}"] += carry.d_gain
-                found[f"shift_{norm}"] += carry.d_shift
+                gradients[f"gain_{norm}"] += carry.d_gain
+                gradients[f"shift_{norm}"] += carry.d_shift
         if self.units:
             i = self.layer
-            found[f"M{i}"] += read_gradient(self.reader, self.arrays.units, STRIPE, found)
-            found[f"m{i}"] += self.reader.d_offset
-            found[f"N{i}"] += from_stripes(self.arrays.d_out, self.units, STRIPE)[:, : self.arrays.width]
-            found[f"n{i}"] += self.arrays.d_bias
+            gradients[f"M{i}"] += read_gradient(self.reader, self.arrays.units, STRIPE, gradients)
+            gradients[f"m{i}"] += self.reader.d_offset
+            gradients[f"N{i}"] += from_stripes(self.arrays.d_out, self.units, STRIPE)[:, : self.arrays.width]
+            gradients[f"n{i}"] += self.arrays.d_bias
 
 
 def carry_of(params: Blocks, norm: str | None, kind: Any) -> Carry:
@@ -326,17 +326,17 @@ def carry_of(params: Blocks, norm: str | None, kind: Any) -> Carry:
     return Carry(gain, shift, np.zeros(width), np.zeros(width))
 
 
-def reading(reader: Reader, name: str, stripe: int, room: Room, **how: bool) -> Reading:
+def reading(reader: Reader, name: str, stripe: int, room: Room, **flags: bool) -> Reading:
     """The arrays of a reader; those of the way back are in stripes of so many columns."""
     matrix = in_stripes(reader.matrix, LANES, f"read_{name}", room)
     back = in_stripes(reader.matrix.T, stripe, f"read_back_{name}", room)
     sums = np.zeros(reader.matrix.size)
-    return Reading(matrix, back, reader.offset, reader.share, d_matrix=sums, d_offset=reader.d_offset, **how)
+    return Reading(matrix, back, reader.offset, reader.share, d_matrix=sums, d_offset=reader.d_offset, **flags)
 
 
-def read_gradient(reader: Reader, arrays: Reading, stripe: int, found: Blocks) -> np.ndarray:
+def read_gradient(reader: Reader, arrays: Reading, stripe: int, gradients: Blocks) -> np.ndarray:
     reader.d_matrix[:] = from_stripes(arrays.d_matrix, len(reader.offset), stripe).T
-    return reader.gradient(found)
+    return reader.gradient(gradients)
 
 
 def in_stripes(matrix: np.ndarray, stripe: int, name: str, room: Room) -> np.ndarray:
@@ -356,8 +356,8 @@ def from_stripes(flat: np.ndarray, rows: int, stripe: int) -> np.ndarray:
 
 
 def _stripes(columns: int, stripe: int) -> list[tuple[int, int]]:
-    whole = columns - columns % stripe
-    return [(at, stripe) for at in range(0, whole, stripe)] + [(at, LANES) for at in range(whole, columns, LANES)]
+    full = columns - columns % stripe
+    return [(column, stripe) for column in range(0, full, stripe)] + [(column, LANES) for column in range(full, columns, LANES)]
 
 
 ROWS = 5
@@ -381,10 +381,10 @@ class PairHeads:
         # scores (head, row, token that asks, pair that is seen); pairs that the row does not see are never looked up
         bias = lag_bias(model, params, 1)
         self.table = room.take("table", model.heads, len(self.rows), model.vocab, len(x))
-        for rows, asks, seen, flat, split in self._groups(self.table):
-            np.matmul(q[:, asks], np.swapaxes(k[:, : seen * model.vocab], 1, 2), out=flat)
+        for rows, asks, stop, flat, split in self._groups(self.table):
+            np.matmul(q[:, asks], np.swapaxes(k[:, : stop * model.vocab], 1, 2), out=flat)
             if bias is not None:
-                split += bias[:, rows, None, :seen, None]
+                split += bias[:, rows, None, :stop, None]
         self.d_table, self.d_values = room.zeros("d_table", *self.table.shape), room.zeros("d_values", *self.values.shape)
         self.d_x = room.zeros("d_pair_stream", *x.shape)
 
@@ -413,56 +413,56 @@ class PairHeads:
         model, vocab = self.model, self.model.vocab
         for first in range(0, len(self.rows), ROWS):
             rows = slice(first, min(first + ROWS, len(self.rows)))
-            asks, seen = slice(first * vocab, rows.stop * vocab), int(self.rows[rows.stop - 1]) + 1
-            flat = table.reshape(model.heads, -1, len(self.x))[:, asks, : seen * vocab]
-            yield rows, asks, seen, flat, table[:, rows].reshape(model.heads, -1, vocab, model.positions, vocab)[..., :seen, :]
+            asks, stop = slice(first * vocab, rows.stop * vocab), int(self.rows[rows.stop - 1]) + 1
+            flat = table.reshape(model.heads, -1, len(self.x))[:, asks, : stop * vocab]
+            yield rows, asks, stop, flat, table[:, rows].reshape(model.heads, -1, vocab, model.positions, vocab)[..., :stop, :]
 
-    def begin(self, at: np.ndarray) -> None:
+    def begin(self, ids: np.ndarray) -> None:
         """Attention of sequences of pairs (sequences, positions), before their chunks pass."""
-        self.weights = self.room.attention("weights", len(at), self.model, 1)
-        attend_pairs(self.table, at, self.room.low, self.weights)
+        self.weights = self.room.attention("weights", len(ids), self.model, 1)
+        attend_pairs(self.table, ids, self.room.low, self.weights)
 
-    def forward(self, at: np.ndarray, first: int, part: np.ndarray) -> None:
+    def forward(self, ids: np.ndarray, first: int, part: np.ndarray) -> None:
         """Part of the stream for a chunk, whose first sequence has this number."""
-        mix_values(self.weights[first : first + len(at)], self.values, at, part.reshape(len(at), len(self.rows), -1))
+        mix_values(self.weights[first : first + len(ids)], self.values, ids, part.reshape(len(ids), len(self.rows), -1))
 
-    def backward(self, g: np.ndarray, at: np.ndarray, first: int) -> None:
-        chunk, g = slice(first, first + len(at)), g.reshape(len(at), len(self.rows), -1)
-        add_value_gradients(self.weights[chunk], g, at, self.d_values)
-        score_gradients(g, self.values, at, self.weights[chunk])
+    def backward(self, g: np.ndarray, ids: np.ndarray, first: int) -> None:
+        chunk, g = slice(first, first + len(ids)), g.reshape(len(ids), len(self.rows), -1)
+        add_value_gradients(self.weights[chunk], g, ids, self.d_values)
+        score_gradients(g, self.values, ids, self.weights[chunk])
 
-    def end(self, at: np.ndarray) -> None:
+    def end(self, ids: np.ndarray) -> None:
         """The gradient in the scores, after all chunks have passed back."""
-        add_scores(self.weights, at, self.d_table)
+        add_scores(self.weights, ids, self.d_table)
 
-    def gradient(self, found: Blocks) -> None:
+    def gradient(self, gradients: Blocks) -> None:
         """Adds the gradients in all blocks before the heads too; that in the stream by pair is in d_x."""
         maps, (queries, pairs), (d_queries, d_pairs) = self.maps, self._projections(), self._projections("d_")
         v, dv = self._by_head(queries, pairs)[2], self._by_head(d_queries, d_pairs)[2]
         np.matmul(self.d_values, np.swapaxes(self.out, 1, 2), out=dv)
-        found["O1"] += np.matmul(np.swapaxes(v, 1, 2), self.d_values)[:, :, : self.model.width]
-        self._back_scores(found)
+        gradients["O1"] += np.matmul(np.swapaxes(v, 1, 2), self.d_values)[:, :, : self.model.width]
+        self._back_scores(gradients)
         self._turn(queries, pairs, back=True)
         self._turn(d_queries, d_pairs, back=True)
         maps.asked.backward(d_pairs, pairs, self.x, self.size, self.d_x)
         asks = slice(self.first, None)
         maps.asking.backward(d_queries, queries, self.x[asks], self.size[asks], self.d_x[asks])
-        maps.gradient(found)
+        maps.gradient(gradients)
         by_place = self.d_x[:, : self.model.width].reshape(self.model.positions, self.model.vocab, self.model.width)
-        found["E"] += by_place.sum(axis=0)
+        gradients["E"] += by_place.sum(axis=0)
         if self.model.places == "learned":
-            found["P"] += by_place.sum(axis=1)
+            gradients["P"] += by_place.sum(axis=1)
 
-    def _back_scores(self, found: Blocks) -> None:
+    def _back_scores(self, gradients: Blocks) -> None:
         model, (q, k, _) = self.model, self._by_head(*self._projections())
         dq, dk, _ = self._by_head(*self._projections("d_"))
         d_bias = np.zeros((model.heads, len(self.rows), model.positions))
         turned = self.room.zeros("d_keys", model.heads, k.shape[2], k.shape[1])  # the gradient in k^T, whose rows are long
-        for rows, asks, seen, flat, split in self._groups(self.d_table):
-            pairs = slice(seen * model.vocab)
+        for rows, asks, stop, flat, split in self._groups(self.d_table):
+            pairs = slice(stop * model.vocab)
             np.matmul(flat, k[:, pairs], out=dq[:, asks])
             turned[..., pairs] += np.matmul(np.swapaxes(q[:, asks], 1, 2), flat)
             if model.places == "relative":
-                d_bias[:, rows, :seen] = split.sum(axis=(2, 4))
+                d_bias[:, rows, :stop] = split.sum(axis=(2, 4))
         dk[:] = np.swapaxes(turned, 1, 2)
-        add_lag_bias(found, model, 1, d_bias)
+        add_lag_bias(gradients, model, 1, d_bias)

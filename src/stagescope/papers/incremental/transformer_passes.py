@@ -90,12 +90,12 @@ def _attention(model: Transformer) -> int:
 
 def kept_entries(model: Transformer, keys: np.ndarray, sequences: int) -> tuple[np.ndarray, ...]:
     """Which entries survive dropout (sequences, rows, entries), in the order of the model's `drops`."""
-    found = []
+    survivors = []
     for part, (rows, entries) in zip(keys, model.drops, strict=True):
         numbers = np.empty((sequences * rows, entries), np.uint16)
         draw_numbers(part, 0, entries, numbers)
-        found.append((numbers >= model.threshold).reshape(sequences, rows, entries))
-    return tuple(found)
+        survivors.append((numbers >= model.threshold).reshape(sequences, rows, entries))
+    return tuple(survivors)
 
 
 class _Pass:
@@ -130,38 +130,38 @@ class _Pass:
 
     def _centred(self, name: str, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the stream less their means, and 1/deviation; as they are, and 1, where the first layer has no norm."""
-        x, size, how = self.room.take(name, *raw.shape), self.room.take(f"size_{name}", len(raw)), self.after[0].arrays
-        every, none, kind = np.arange(len(raw)), np.zeros(raw.shape, np.uint16), self.room.kind
-        inside, no = how.zeros if self.model.norm_read("heads1") is None else how.inside, carry_of({}, None, kind)
-        add_part(raw, size, every, no, raw, how.zeros, none, np.uint16(0), kind(1), False, inside, how.width, x, size)
+        x, size, layer = self.room.take(name, *raw.shape), self.room.take(f"size_{name}", len(raw)), self.after[0].arrays
+        all_rows, none, kind = np.arange(len(raw)), np.zeros(raw.shape, np.uint16), self.room.kind
+        inside, no = layer.zeros if self.model.norm_read("heads1") is None else layer.inside, carry_of({}, None, kind)
+        add_part(raw, size, all_rows, no, raw, layer.zeros, none, np.uint16(0), kind(1), False, inside, layer.width, x, size)
         return x, size
 
     def run(self, tokens: np.ndarray, law: np.ndarray, first: int, gradient: bool) -> float:
         """The sum of the losses of a block, whose first sequence has this number; gradients are added up."""
         loss, model = 0.0, self.model
-        at = np.arange(model.positions) * model.vocab + tokens[:, : model.positions]
+        ids = np.arange(model.positions) * model.vocab + tokens[:, : model.positions]
         if self.pairs:
-            self.pairs.begin(at)
-        for start in range(0, len(at), self.chunk):
+            self.pairs.begin(ids)
+        for start in range(0, len(ids), self.chunk):
             part = slice(start, start + self.chunk)
-            drawn, soft = tokens[part, model.context :].reshape(-1), law[part] if law.size else law
-            loss += self._run_chunk(at[part], (drawn, soft.reshape(-1)), (start, first), gradient)
+            targets, soft = tokens[part, model.context :].reshape(-1), law[part] if law.size else law
+            loss += self._run_chunk(ids[part], (targets, soft.reshape(-1)), (start, first), gradient)
         if self.pairs and gradient:
-            self.pairs.end(at)
+            self.pairs.end(ids)
         return loss
 
-    def _run_chunk(self, at: np.ndarray, labels: Any, place: tuple[int, int], gradient: bool) -> float:
+    def _run_chunk(self, ids: np.ndarray, labels: Any, place: tuple[int, int], gradient: bool) -> float:
         """`place`: how many sequences come before the chunk in its block, and before the block."""
         stream = []
         if self.pairs is None:  # without a table of pairs
-            raw = self.room.take("raw", at.size, self.wide)
+            raw = self.room.take("raw", ids.size, self.wide)
             inputs = raw[:, : self.model.width]
-            inputs.reshape(*at.shape, -1)[:] = self.params["E"][at % self.model.vocab] + self.places
+            inputs.reshape(*ids.shape, -1)[:] = self.params["E"][ids % self.model.vocab] + self.places
             if self.drop is not None:
-                inputs *= self._kept_inputs(at, sum(place))
+                inputs *= self._kept_inputs(ids, sum(place))
             stream.append(self._centred("inputs", raw))
         for i in range(1, self.model.layers):
-            (x, sizes), source, part = self._pass_heads(i, at, stream, place)
+            (x, sizes), source, part = self._pass_heads(i, ids, stream, place)
             out, size = self.room.take(f"x{i}", len(part), self.wide), self.room.take(f"size{i}", len(part))
             arrays = self.after[i - 1].arrays
             if i not in self.kept:
@@ -169,11 +169,11 @@ class _Pass:
             pass_layer(x, sizes, source, part, sum(place) * self.model.positions, arrays, self.kept[i], out, size)
             stream.append((out, size))
         last, output = self.after[-1].arrays, self.out.arrays
-        (x, sizes), source, part = self._pass_heads(self.model.layers, at, stream, place)
+        (x, sizes), source, part = self._pass_heads(self.model.layers, ids, stream, place)
         before, first = self._before(self.model.layers, stream), sum(place) * self.model.targets
         loss = pass_last(x, sizes, source, part, first, last, output, labels, self.room.low, gradient, before)
         if gradient:
-            self._backward(at, place, stream, part, before)
+            self._backward(ids, place, stream, part, before)
         return loss
 
     def _before(self, layer: int, stream: Any) -> np.ndarray:
@@ -182,51 +182,51 @@ class _Pass:
             return self.pairs.d_x
         return self.room.zeros(f"g{layer}", len(stream[-1][0]), self.wide)
 
-    def _source(self, layer: int, at: np.ndarray) -> np.ndarray:
+    def _source(self, layer: int, ids: np.ndarray) -> np.ndarray:
         """Which rows of the stream before a layer go on."""
         rows = self.model.rows(layer)
         if layer == 1 and self.pairs is not None:
-            return at[:, rows].reshape(-1)
-        return (np.arange(len(at))[:, None] * self.model.positions + rows).reshape(-1)
+            return ids[:, rows].reshape(-1)
+        return (np.arange(len(ids))[:, None] * self.model.positions + rows).reshape(-1)
 
-    def _kept_inputs(self, at: np.ndarray, first: int) -> np.ndarray:
+    def _kept_inputs(self, ids: np.ndarray, first: int) -> np.ndarray:
         """Factors of the dropout of inputs, where so many sequences come before."""
         assert self.drop is not None
-        room = self.room.take("kept_inputs", at.size, self.model.width)
+        room = self.room.take("kept_inputs", ids.size, self.model.width)
         return kept_factors(self.model, self.drop, first * self.model.positions, room, self.room)
 
-    def _pass_heads(self, layer: int, at: np.ndarray, stream: Any, place: tuple[int, int]) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _pass_heads(self, layer: int, ids: np.ndarray, stream: Any, place: tuple[int, int]) -> tuple[Any, np.ndarray, np.ndarray]:
         """The stream before a layer and its 1/deviation, its rows that go on, and what the heads add to them."""
-        source = self._source(layer, at)
+        source = self._source(layer, ids)
         part = self.room.take("part", len(source), self.wide)
         if layer == 1 and self.pairs is not None:
-            self.pairs.forward(at, place[0], part)
+            self.pairs.forward(ids, place[0], part)
             return (self.pairs.x, self.pairs.size), source, part
         x, size = stream[-1]
-        self.heads[layer - self.model.layers - 1].forward(x, size, part, len(at), sum(place))
+        self.heads[layer - self.model.layers - 1].forward(x, size, part, len(ids), sum(place))
         return (x, size), source, part
 
-    def _backward(self, at: np.ndarray, place: tuple[int, int], stream: Any, part: np.ndarray, before: np.ndarray) -> None:
+    def _backward(self, ids: np.ndarray, place: tuple[int, int], stream: Any, part: np.ndarray, before: np.ndarray) -> None:
         """From the gradients in the last heads' part, and in the stream before them."""
         for i in range(self.model.layers, 0, -1):
             if i < self.model.layers:
-                source, g = self._source(i, at), before
+                source, g = self._source(i, ids), before
                 part, before = self.room.take("part", len(source), self.wide), self._before(i, stream)
                 x, sizes = (self.pairs.x, self.pairs.size) if i == 1 and self.pairs is not None else stream[-1]
                 pass_back(g, x, sizes, source, self.after[i - 1].arrays, self.kept[i], part, before)
             if i == 1 and self.pairs is not None:
-                self.pairs.backward(part, at, place[0])
+                self.pairs.backward(part, ids, place[0])
                 return
             x, size = stream.pop()
-            self.heads[i - self.model.layers - 1].backward(part, x, size, before, len(at))
+            self.heads[i - self.model.layers - 1].backward(part, x, size, before, len(ids))
         g = before[:, : self.model.width]  # in tokens and positions, without a table of pairs
         if self.drop is not None:
-            g *= self._kept_inputs(at, sum(place))
+            g *= self._kept_inputs(ids, sum(place))
         by_token = self.room.zeros("by_token", self.model.vocab, self.wide)
-        add_rows(by_token, at.reshape(-1) % self.model.vocab, before)
+        add_rows(by_token, ids.reshape(-1) % self.model.vocab, before)
         self.d_rows["E"] += by_token[:, : self.model.width]
         if "P" in self.d_rows:
-            self.d_rows["P"] += g.reshape(len(at), self.model.positions, -1).sum(axis=0)
+            self.d_rows["P"] += g.reshape(len(ids), self.model.positions, -1).sum(axis=0)
 
     def gradients(self) -> Blocks:
         """Of the sum of the losses so far, by block."""

@@ -99,30 +99,30 @@ def add_part(x, sizes, rows, carry, part, bias, numbers, threshold, scale, resid
     """
     wide, centred, none, carried = out.shape[1], inside[0] > 0, spread(out.dtype.type(0)), carry.gain.size > 0
     for i in range(out.shape[0]):
-        here, there, sums, squares = i * wide, rows[i] * wide, none, none
+        target, source, sums, squares = i * wide, rows[i] * wide, none, none
         factor = spread(sizes[rows[i]])
         for j in range(0, wide, LANES):
-            old = load(x, there + j) if residual else none
+            old = load(x, source + j) if residual else none
             if carried:
                 old = multiply_add(multiply_add(old, factor, none), load(carry.gain, j), load(carry.shift, j))
-            new = plus(load(part, here + j), load(bias, j))
-            new = multiply_add(new, reaching(numbers, here + j, threshold, scale), old)
-            store(out, here + j, new)
+            new = plus(load(part, target + j), load(bias, j))
+            new = multiply_add(new, reaching(numbers, target + j, threshold, scale), old)
+            store(out, target + j, new)
             sums = plus(sums, new)
         size[i] = 1
         if centred:
             mean = spread(-total(sums) / out.dtype.type(width))
             for j in range(0, wide, LANES):
-                new = multiply_add(mean, load(inside, j), load(out, here + j))
-                store(out, here + j, new)
+                new = multiply_add(mean, load(inside, j), load(out, target + j))
+                store(out, target + j, new)
                 squares = multiply_add(new, new, squares)
             deviation = np.sqrt(total(squares) / out.dtype.type(width) + out.dtype.type(1e-5))  # as in PyTorch's LayerNorm
             size[i] = out.dtype.type(1) / deviation
 
 
 @njit(**_OPTIONS)
-def take_part(g, more, pull, x, alone, numbers, threshold, scale, part, d_bias):
-    """g[i] <- g[i] + more[i] - pull[i] x[i], without the first where it is alone; part[i] <- what dropout kept of it.
+def take_part(g, added, pull, x, alone, numbers, threshold, scale, part, d_bias):
+    """g[i] <- g[i] + added[i] - pull[i] x[i], without the first where it is alone; part[i] <- what dropout kept of it.
 
     The sum of the parts over rows is added to d_bias, which may be empty.
     """
@@ -131,14 +131,14 @@ def take_part(g, more, pull, x, alone, numbers, threshold, scale, part, d_bias):
     for i in range(part.shape[0]):
         factor = spread(-pull[i])
         for j in range(0, wide, LANES):
-            here = i * wide + j
-            new = multiply_add(factor, load(x, here), load(more, here))
-            new = new if alone else plus(load(g, here), new)
-            store(g, here, new)
-            kept = multiply_add(new, reaching(numbers, here, threshold, scale), none)
-            store(part, here, kept)
+            place = i * wide + j
+            new = multiply_add(factor, load(x, place), load(added, place))
+            new = new if alone else plus(load(g, place), new)
+            store(g, place, new)
+            surviving = multiply_add(new, reaching(numbers, place, threshold, scale), none)
+            store(part, place, surviving)
             if biased:
-                store(sums, j, plus(load(sums, j), kept))
+                store(sums, j, plus(load(sums, j), surviving))
     for j in range(d_bias.size):
         d_bias[j] += sums[j]
 
@@ -152,19 +152,19 @@ def back_carry(g, x, sizes, rows, carry, inside, width):
     wide, none = g.shape[1], spread(g.dtype.type(0))
     d_gain, d_shift = np.zeros(wide, g.dtype), np.zeros(wide, g.dtype)
     for i in range(g.shape[0]):
-        here, there, sums, along = i * wide, rows[i] * wide, none, none
+        g_place, x_place, sums, along = i * wide, rows[i] * wide, none, none
         size = sizes[rows[i]]
         factor = spread(size)
         for j in range(0, wide, LANES):
-            n, old = multiply_add(load(x, there + j), factor, none), load(g, here + j)
+            n, old = multiply_add(load(x, x_place + j), factor, none), load(g, g_place + j)
             h = multiply_add(old, load(carry.gain, j), none)
             store(d_gain, j, multiply_add(old, n, load(d_gain, j)))
             store(d_shift, j, plus(old, load(d_shift, j)))
             sums, along = plus(sums, h), multiply_add(h, n, along)
         mean, pull = spread(-size * total(sums) / g.dtype.type(width)), spread(-size * size * total(along) / g.dtype.type(width))
         for j in range(0, wide, LANES):
-            h = multiply_add(multiply_add(load(g, here + j), factor, none), load(carry.gain, j), none)
-            store(g, here + j, multiply_add(mean, load(inside, j), multiply_add(pull, load(x, there + j), h)))
+            h = multiply_add(multiply_add(load(g, g_place + j), factor, none), load(carry.gain, j), none)
+            store(g, g_place + j, multiply_add(mean, load(inside, j), multiply_add(pull, load(x, x_place + j), h)))
     for j in range(carry.d_gain.size):
         carry.d_gain[j] += d_gain[j]
         carry.d_shift[j] += d_shift[j]
@@ -190,14 +190,14 @@ def unscale_rows(g, z, size, offset, share, rectified, d_offset, pull):
     """
     total, nothing = np.zeros(offset.size, g.dtype), g.dtype.type(0)
     for i in range(g.shape[0]):
-        line, seen, factor, along = g[i], z[i], size[i], nothing
+        line, activation, factor, along = g[i], z[i], size[i], nothing
         if rectified:
             for j in range(offset.size):
-                line[j] = line[j] if seen[j] > 0 else nothing
+                line[j] = line[j] if activation[j] > 0 else nothing
         for j in range(offset.size):
             total[j] += line[j]
         for j in range(offset.size):
-            along += line[j] * (seen[j] - offset[j])
+            along += line[j] * (activation[j] - offset[j])
         for j in range(offset.size):
             line[j] *= factor
         pull[i] = factor * factor * along * share if share > 0 else nothing
@@ -206,10 +206,10 @@ def unscale_rows(g, z, size, offset, share, rectified, d_offset, pull):
 
 
 @njit(**_OPTIONS)
-def pull_rows(g, more, pull, x, fresh):
-    """g[i] <- g[i] + more[i] - pull[i] x[i], without the first where it is fresh."""
+def pull_rows(g, added, pull, x, fresh):
+    """g[i] <- g[i] + added[i] - pull[i] x[i], without the first where it is fresh."""
     for i in range(g.shape[0]):
-        line, new, old, factor = g[i], more[i], x[i], pull[i]
+        line, new, old, factor = g[i], added[i], x[i], pull[i]
         if fresh:
             for j in range(line.size):
                 line[j] = new[j] - factor * old[j]
@@ -238,7 +238,7 @@ def shift_logits(z, low, shifted, tops):
 
 
 @njit(**_OPTIONS)
-def residuals(z, tops, p, drawn, law):
+def residuals(z, tops, p, targets, law):
     """p <- p/sum - label, where p are exponentials of shifted logits; returns the sum of the cross-entropies."""
     loss = 0.0
     for i in range(z.shape[0]):
@@ -255,13 +255,13 @@ def residuals(z, tops, p, drawn, law):
                 loss -= mine[j] * z[i, j]
                 p[i, j] -= p.dtype.type(mine[j])
         else:
-            loss -= z[i, drawn[i]]
-            p[i, drawn[i]] -= 1
+            loss -= z[i, targets[i]]
+            p[i, targets[i]] -= 1
     return loss
 
 
 @njit(**_OPTIONS)
-def _attention(lines, seen, low, room):
+def _attention(lines, visible, low, room):
     """Scores (head, place) <- attention; none is taken as lower than `low` below the largest.
 
     One step of all heads comes before the next: a processor does several lines at once, but waits for the sum of one.
@@ -269,12 +269,12 @@ def _attention(lines, seen, low, room):
     none = spread(lines.dtype.type(0))
     for h in range(lines.shape[0]):
         line = lines[h]
-        most = spread(line[0])
+        peak = spread(line[0])
         for s in range(0, line.size, LANES):
-            scores = first_lanes(load(line, s), seen - s, spread(line[0]))
-            most = larger(scores, most)
+            scores = first_lanes(load(line, s), visible - s, spread(line[0]))
+            peak = larger(scores, peak)
             store(line, s, scores)
-        room[h] = largest(most)
+        room[h] = largest(peak)
     for h in range(lines.shape[0]):
         line, top = lines[h], room[h]
         for first in range(uintp(0), uintp(line.size), uintp(LANES)):
@@ -283,7 +283,7 @@ def _attention(lines, seen, low, room):
     for h in range(lines.shape[0]):
         line, sums = lines[h], none
         for s in range(0, line.size, LANES):
-            powers = first_lanes(load(line, s), seen - s, none)
+            powers = first_lanes(load(line, s), visible - s, none)
             store(line, s, powers)
             sums = plus(sums, powers)
         room[h] = lines.dtype.type(1) / total(sums)
@@ -294,7 +294,7 @@ def _attention(lines, seen, low, room):
 
 
 @njit(**_OPTIONS)
-def back_attention(old, line, seen, out):
+def back_attention(old, line, visible, out):
     """out <- old (line - mean of line by old): from the gradient in attention to that in scores. It may be one of both."""
     none = spread(line.dtype.type(0))
     sums = none
@@ -303,7 +303,7 @@ def back_attention(old, line, seen, out):
     mean = spread(-total(sums))
     for s in range(0, line.size, LANES):
         store(out, s, multiply_add(load(old, s), plus(load(line, s), mean), none))
-    for s in range(seen, line.size):
+    for s in range(visible, line.size):
         out[s] = 0  # not what is no number times zero, which the next pass would find here
 
 
@@ -327,43 +327,43 @@ def back_attend(weights, positions, d):
 
 
 @njit(**_OPTIONS)
-def _prefetch(table, h, r, at, c):
+def _prefetch(table, h, r, ids, c):
     """Ask for the scores of the next sequence."""
-    if c + 1 < at.shape[0]:
-        first, pairs = at.shape[1] - table.shape[1], table.shape[3]
-        asks = at[c + 1, first + r] - (first + r) * table.shape[2]
+    if c + 1 < ids.shape[0]:
+        first, pairs = ids.shape[1] - table.shape[1], table.shape[3]
+        asks = ids[c + 1, first + r] - (first + r) * table.shape[2]
         place = ((h * table.shape[1] + r) * table.shape[2] + asks) * pairs
         for s in range(first + r + 1):
-            prefetch(table, place + at[c + 1, s])
+            prefetch(table, place + ids[c + 1, s])
 
 
 @njit(**_OPTIONS)
-def attend_pairs(table, at, low, weights):
-    """Attention from scores table[h, r, token that asks, at[c, s]], where `at` is position x vocab + token.
+def attend_pairs(table, ids, low, weights):
+    """Attention from scores table[h, r, token that asks, ids[c, s]], where `ids` is position x vocab + token.
 
     Rows come first, so that the part of the table that is looked at stays in the cache.
     """
-    first, vocab, room = at.shape[1] - weights.shape[1], table.shape[2], np.empty(weights.shape[2], weights.dtype)
+    first, vocab, room = ids.shape[1] - weights.shape[1], table.shape[2], np.empty(weights.shape[2], weights.dtype)
     for r in range(weights.shape[1]):
         for c in range(weights.shape[0]):
-            asks = at[c, first + r] - (first + r) * vocab
+            asks = ids[c, first + r] - (first + r) * vocab
             for h in range(weights.shape[2]):
                 line, of_table = weights[c, r, h], table[h, r, asks]
-                _prefetch(table, h, r, at, c)
+                _prefetch(table, h, r, ids, c)
                 for s in range(first + r + 1):
-                    line[s] = of_table[uintp(at[c, s])]
+                    line[s] = of_table[uintp(ids[c, s])]
             _attention(weights[c, r], first + r + 1, low, room)
 
 
 @njit(**_OPTIONS)
-def add_scores(d, at, d_table):
+def add_scores(d, ids, d_table):
     """Back through the look-up of `attend_pairs`: gradients d in scores are added to d_table."""
-    first, vocab = at.shape[1] - d.shape[1], d_table.shape[2]
+    first, vocab = ids.shape[1] - d.shape[1], d_table.shape[2]
     for r in range(d.shape[1]):
         for c in range(d.shape[0]):
-            asks = at[c, first + r] - (first + r) * vocab
+            asks = ids[c, first + r] - (first + r) * vocab
             for h in range(d.shape[2]):
                 line, of_table = d[c, r, h], d_table[h, r, asks]
-                _prefetch(d_table, h, r, at, c)
+                _prefetch(d_table, h, r, ids, c)
                 for s in range(first + r + 1):
-                    of_table[uintp(at[c, s])] += line[s]
+                    of_table[uintp(ids[c, s])] += line[s]

@@ -14,14 +14,14 @@ from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, 
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
 
 
-def numbered(what: str, count: int) -> tuple[str, ...]:
+def numbered(noun: str, count: int) -> tuple[str, ...]:
     """Names that count from 1."""
-    return tuple(f"{what} {i + 1}" for i in range(count))
+    return tuple(f"{noun} {i + 1}" for i in range(count))
 
 
-def labelled(made: Sequence[Curve]) -> list[Curve]:
+def labelled(curves: Sequence[Curve]) -> list[Curve]:
     """As many curves as are shown, of which nine have a label of their own: three heads on three groups, as in the paper."""
-    return [replace(curve, faint=i >= 9) for i, curve in enumerate(made[:MOST])]
+    return [replace(curve, faint=i >= 9) for i, curve in enumerate(curves[:MOST])]
 
 
 def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
@@ -30,31 +30,31 @@ def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
     return labelled([Curve(f"head {h + 1}, {group}", values[:, h, i], group) for i, group in enumerate(groups) for h in heads])
 
 
-def mass_view(found: GroupMass, groups: Sequence[str], what: str, frames: np.ndarray | None) -> View:
-    made = pairs(found.mass, groups)
-    about = f"Attention of each head on {what}.{left_out(found.mass.shape[1] * len(groups))}"
-    return curves("mass", "Attention of each head on each group", about, "attention", made, frames=frames)
+def mass_view(mass: GroupMass, groups: Sequence[str], places: str, frames: np.ndarray | None) -> View:
+    mass_curves = pairs(mass.mass, groups)
+    about = f"Attention of each head on {places}.{left_out(mass.mass.shape[1] * len(groups))}"
+    return curves("mass", "Attention of each head on each group", about, "attention", mass_curves, frames=frames)
 
 
 GROUPS = """Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to groups. Contrast: \
 the same after subtracting the mean over heads. Heads compete while they agree and cooperate once they divide the groups."""
 
 
-def agreement_view(found: GroupMass, alike: np.ndarray, about: str = GROUPS, frames: np.ndarray | None = None) -> View:
+def agreement_view(mass: GroupMass, agreement: np.ndarray, about: str = GROUPS, frames: np.ndarray | None = None) -> View:
     """Agreement of heads, that of their attention given, and how far they divide the groups."""
-    made = [Curve("agreement of attention", alike)]
-    if found.value_agreement is not None:
-        made.append(Curve("agreement of values", found.value_agreement))
-    made += [Curve("specialisation", found.specialisation), Curve("contrast", found.contrast)]
-    return curves("heads", "Agreement and specialisation of heads", about, "", made, frames=frames)
+    agreement_curves = [Curve("agreement of attention", agreement)]
+    if mass.value_agreement is not None:
+        agreement_curves.append(Curve("agreement of values", mass.value_agreement))
+    agreement_curves += [Curve("specialisation", mass.specialisation), Curve("contrast", mass.contrast)]
+    return curves("heads", "Agreement and specialisation of heads", about, "", agreement_curves, frames=frames)
 
 
 def learned_view(learned: np.ndarray, groups: Sequence[str], frames: np.ndarray | None) -> View:
-    made = labelled([Curve(group, learned[:, i]) for i, group in enumerate(groups)])
+    share_curves = labelled([Curve(group, learned[:, i]) for i, group in enumerate(groups)])
     about = "Component of the model's map of each group along the true map, as a share of the true one: 1 when it is learned."
     about += left_out(len(groups), what="groups")
     level = [Level("learned", 1.0)]
-    return curves("learned", "Share of each feature learned", about, "share", made, levels=level, frames=frames)
+    return curves("learned", "Share of each feature learned", about, "share", share_curves, levels=level, frames=frames)
 
 
 def heads_in_plane(values: np.ndarray, frames: np.ndarray | None) -> View:
@@ -83,10 +83,10 @@ def lag_views(reading: Reading) -> list[Maker]:
         levels = _levels(lag_mass.levels.losses)
         data = "the true law" if lag_mass.law.labels == "soft" else "the tokens drawn"
         about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
-        more = (Curve("held-out loss", lag_mass.excess + lag_mass.levels.bayes),) if frames is None else ()
-        if not more:
+        held_out = (Curve("held-out loss", lag_mass.excess + lag_mass.levels.bayes),) if frames is None else ()
+        if not held_out:
             about += " The held-out loss is known at fewer frames: see the excess over the floor."
-        return loss_view(run, levels, about, more)
+        return loss_view(run, levels, about, held_out)
 
     def excess() -> View:
         above = "the entropy of its targets, on held-out sequences with the true law as label"
@@ -133,30 +133,30 @@ def lag_views(reading: Reading) -> list[Maker]:
         )
 
     def entropy() -> View:
-        made = many_curves(lag_mass.entropy, numbered("head", model.heads))
+        entropy_curves = many_curves(lag_mass.entropy, numbered("head", model.heads))
         about = "Mean entropy of each head's attention, in nats: it falls when a head concentrates on few lags." + left_out(
             model.heads
         )
-        return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
+        return curves("entropy", "Entropy of attention", about, "nats", entropy_curves, frames=frames)
 
     def alignment() -> View | None:
         if lag_mass.alignment is None:
             return None
         about = "<V_h, A_i>/|A_i|: component of the values of each head along the feature of each group."
         about += left_out(lag_mass.alignment.shape[1] * len(groups))
-        made = pairs(lag_mass.alignment, groups)
-        return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)
+        alignment_curves = pairs(lag_mass.alignment, groups)
+        return curves("alignment", "Values of the heads along the features", about, "alignment", alignment_curves, frames=frames)
 
     def embedding() -> View | None:
         """The embedding, where the student has one."""
         if "E" not in run.params:
             return None
-        seen = shown(run, run.params["E"][0].size, OBSERVED)
-        places, shares = plane(np.asarray(seen.run.params["E"][:, :MOST_POINTS], dtype=float))
+        some = shown(run, run.params["E"][0].size, OBSERVED)
+        places, shares = plane(np.asarray(some.run.params["E"][:, :MOST_POINTS], dtype=float))
         about = "Rows of the embedding E in the plane of their largest variance, all frames together."
         about += left_out(run.params["E"].shape[1], MOST_POINTS, "tokens")
         labels = tuple(str(i) for i in range(places.shape[1]))
-        return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)
+        return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=some.frames)
 
     return [
         loss,
@@ -183,8 +183,8 @@ def _span(lags: tuple[int, ...]) -> str:
 
 def _levels(losses: np.ndarray) -> tuple[Level, ...]:
     """Named levels of the classes F_0 .. F_k, which know the first j groups."""
-    known = ("best with the first group" if j == 1 else f"best with the first {j} groups" for j in range(1, len(losses)))
-    return tuple(Level(name, float(level)) for name, level in zip(("uniform prediction", *known), losses, strict=True))
+    names = ("best with the first group" if j == 1 else f"best with the first {j} groups" for j in range(1, len(losses)))
+    return tuple(Level(name, float(level)) for name, level in zip(("uniform prediction", *names), losses, strict=True))
 
 
 def regression_views(reading: Reading) -> list[Maker]:

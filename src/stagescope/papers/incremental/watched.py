@@ -17,7 +17,7 @@ claim = ClaimTable(WORDS.claims)
 
 def _cosines(run: Any) -> tuple[Together, Together] | None:
     """Cosine of the moves in the first layer whose heads move, when they do and at the end; None where no layer moves."""
-    if "sketch" not in run.series or (first := first_layer(run, LIMITS.moved)) is None:
+    if "sketch" not in run.series or (first := first_layer(run, LIMITS.moved_distance)) is None:
         return None
     layer, frame = first
     return together(run, layer, frame), together(run, layer, run.frames - 1)
@@ -26,8 +26,8 @@ def _cosines(run: Any) -> tuple[Together, Together] | None:
 def _regime(evidence: Any) -> Regime:
     if "sketch" not in evidence.run.series:
         return not_applicable("asks for sketches of the patterns, which were not recorded")
-    moved = _cosines(evidence.run) is not None, f"in no layer the heads move by {LIMITS.moved:g} in the mean"
-    return narrowed(Regime(evidence.gate.open, evidence.gate.sentence), moved)
+    condition = _cosines(evidence.run) is not None, f"in no layer the heads move by {LIMITS.moved_distance:g} in the mean"
+    return narrowed(Regime(evidence.gate.open, evidence.gate.sentence), condition)
 
 
 def _both(evidence: Any) -> tuple[Together, Together, tuple[Together, Together] | None]:
@@ -41,7 +41,8 @@ def _both(evidence: Any) -> tuple[Together, Together, tuple[Together, Together] 
 def _first(evidence: Any) -> Comparison:
     early, _, control = _both(evidence)
     reason = (
-        f"the heads of layer {early.layer} have moved by {LIMITS.moved:g} at {early.step:.5g}; the cosine is {early.cosine:.2f}"
+        f"the heads of layer {early.layer} have moved by {LIMITS.moved_distance:g} at {early.step:.5g}; "
+        f"the cosine is {early.cosine:.2f}"
     )
     return at_least(
         early.cosine,
@@ -58,8 +59,8 @@ def _later(evidence: Any) -> Comparison:
     early, late, control = _both(evidence)
     reason = f"the cosine of layer {early.layer} goes from {early.cosine:.2f} at {early.step:.5g} to {late.cosine:.2f} at the end"
     if early.cosine - early.error < LIMITS.together:
-        said = f"{reason}: heads that were not together cannot part"
-        return Comparison(LIMITS.parted, early.cosine - late.cosine, "at least", None, said, unit="fall of the mean cosine")
+        sentence = f"{reason}: heads that were not together cannot part"
+        return Comparison(LIMITS.parted, early.cosine - late.cosine, "at least", None, sentence, unit="fall of the mean cosine")
     return at_least(
         early.cosine - late.cosine,
         LIMITS.parted,

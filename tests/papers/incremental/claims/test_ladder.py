@@ -72,11 +72,11 @@ def test_claims_can_fail():
     assert judged(run, below)["head-limit"].verdict == "violated", "one head below level 1"
 
 
-@pytest.mark.parametrize(("own", "verdict"), [(280, "confirmed"), (320, "inconclusive")])
-def test_a_student_of_many_parameters_does_not_settle(own, verdict):
+@pytest.mark.parametrize(("parameters", "verdict"), [(280, "confirmed"), (320, "inconclusive")])
+def test_a_student_of_many_parameters_does_not_settle(parameters, verdict):
     """On 10,000 sampled tokens p parameters cost p/20,000 nats; the last step of .5 nats allows 3 % of itself, .015 nats."""
     run, evidence = synthetic()
-    task = replace(evidence.task, own=own, targets=10_000)
+    task = replace(evidence.task, of_student=parameters, targets=10_000)
     run = replace(run, study="incremental", config={"model": "content", "labels": "hard", "fresh": False, "steps": 40})
     row = judged(run, replace(evidence, run=run, task=task))
     for name in ("head-limit", "cooperation"):

@@ -33,7 +33,7 @@ def test_the_law_of_a_deviation_is_that_of_the_whole_model(kind):
         return np.hstack([found["a"], found["V"]])
 
     measured = (velocity(equal + step * apart) - velocity(equal - step * apart)) / (2 * step)
-    assert np.allclose(apart @ path.jacobian(path.known[0].point).T, measured, atol=1e-7)
+    assert np.allclose(apart @ path.jacobian(path.places[0].point).T, measured, atol=1e-7)
 
 
 @pytest.mark.long

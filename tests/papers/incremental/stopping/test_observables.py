@@ -52,7 +52,7 @@ def test_differences_are_those_of_the_curve_with_the_spread_of_the_sequences():
     found = small()
     mean, error = found.difference(45, 20)
     assert mean == pytest.approx(found.held[45] - found.held[20], abs=1e-12)
-    each = found._each(45) - found._each(20)
+    each = found._sequence_losses(45) - found._sequence_losses(20)
     means = [np.random.default_rng(i).choice(each, len(each)).mean() for i in range(2000)]
     assert error == pytest.approx(np.std(means), rel=0.15)
 

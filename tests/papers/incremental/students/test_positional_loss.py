@@ -101,10 +101,10 @@ def test_lists_name_every_sequence_once(count, block):
 def test_lists_are_made_once_for_all_steps():
     loss, params = heads(), some_params()
     loss._step_gradient(params, 0)
-    kept = dict(loss.all.kept)
+    kept = dict(loss.all.cache)
     loss._step_gradient(params, 1)
     assert kept
-    assert all(loss.all.kept[name] is made for name, made in kept.items())
+    assert all(loss.all.cache[name] is made for name, made in kept.items())
 
 
 def test_gradient_by_finite_differences():

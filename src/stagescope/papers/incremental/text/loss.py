@@ -64,8 +64,8 @@ class LagInformation:
     @property
     def order(self) -> tuple[int, ...]:
         """Lags by importance: the most informative one, then by what they add to it."""
-        rest = np.argsort(-self.added, kind="stable") + 1
-        return (self.first, *(int(lag) for lag in rest if lag != self.first))
+        ranked = np.argsort(-self.added, kind="stable") + 1
+        return (self.first, *(int(lag) for lag in ranked if lag != self.first))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -169,8 +169,8 @@ class TextHeads(HeadsKernel):
             raise ValueError(f"a window has one target, the model {model.targets}; choose targets 1")
         work = "the work space of the heads"
         require_memory(work, "take a shorter --window or a smaller --vocab", model.positions, model.vocab, model.vocab)
-        step, each = f"a step on {self.batch or 1:,} windows", max(model.vocab, model.heads * model.context)
-        require_work(step, "lower --batch, --window, --heads or --vocab", self.batch or 1, each)
+        step, size = f"a step on {self.batch or 1:,} windows", max(model.vocab, model.heads * model.context)
+        require_work(step, "lower --batch, --window, --heads or --vocab", self.batch or 1, size)
         return self
 
     @property
@@ -195,13 +195,13 @@ class TextHeads(HeadsKernel):
     def minibatch(self, step: int) -> Sequences | None:
         if self.batch is None:
             return None
-        chosen = key(self.seed, "batch", step).integers(0, len(self.windows), self.batch)
-        return Sequences.of(self.windows[chosen], None)
+        indices = key(self.seed, "batch", step).integers(0, len(self.windows), self.batch)
+        return Sequences.of(self.windows[indices], None)
 
     def judge(self) -> Self:
         """The same loss on the held-out part."""
-        chosen = {"model": self.model, "process": self.process, "watched": self.watched, "precision": self.precision}
-        return type(self)(**chosen, batch=None, seed=self.seed, part="held-out")
+        settings = {"model": self.model, "process": self.process, "watched": self.watched, "precision": self.precision}
+        return type(self)(**settings, batch=None, seed=self.seed, part="held-out")
 
 
 RATES = {"adam": 0.01, "sgd": 5.0, "heavy-ball": 0.5}

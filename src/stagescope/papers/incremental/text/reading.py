@@ -56,11 +56,11 @@ def explain_text(reading: TextIncrementalReading) -> Explained:
     law = reading.law
     heads, lags = law.model.heads, law.model.context
     layer = f"{heads} attention head{'s' * (heads > 1)}, which see positions only, predict each token from the {lags} before it"
-    said = f"{layer}, in the text {law.process.title} ({law.process.vocab:,} types). {motion_words(reading.run)}"
-    return Explained(said, captions=captions(reading.told_stages, _said), glossary=WORDS.glossary["text"])
+    sentence = f"{layer}, in the text {law.process.title} ({law.process.vocab:,} types). {motion_words(reading.run)}"
+    return Explained(sentence, captions=captions(reading.told_stages, _sentence), glossary=WORDS.glossary["text"])
 
 
-def _said(stage: Stage) -> str:
+def _sentence(stage: Stage) -> str:
     facts = stage.facts
     if "top_lags" not in facts:
         return plain(stage)
@@ -70,5 +70,5 @@ def _said(stage: Stage) -> str:
     if not facts["acquired"]:
         return f"No head has turned to a lag yet. {loss}. At the end of this stage the heads look most at: {tops}."
     newest = facts["acquired"][-1]
-    known = listed([str(lag) for lag in sorted(facts["acquired"])], most=8)
-    return f"A head has turned to lag {newest}; acquired so far: lag {known}. {loss}. At the end heads look most at: {tops}."
+    lags = listed([str(lag) for lag in sorted(facts["acquired"])], most=8)
+    return f"A head has turned to lag {newest}; acquired so far: lag {lags}. {loss}. At the end heads look most at: {tops}."

@@ -42,8 +42,8 @@ class TextLagCurves(GroupMass):
         windows = self.law.seen_windows
         pairs = lagged_pairs(corpus.train, first, corpus.vocab)
         laws = pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1)
-        own, before = windows[:, -1], windows[:, -1 - first]
-        return -np.array([np.log(corpus.stationary[own]).mean(), np.log(laws[before, own]).mean()])
+        tokens, before = windows[:, -1], windows[:, -1 - first]
+        return -np.array([np.log(corpus.stationary[tokens]).mean(), np.log(laws[before, tokens]).mean()])
 
     @cached_property
     def information(self) -> LagInformation:
@@ -87,48 +87,47 @@ class LagHeads:
         """The lag of largest attention of each head."""
         return tuple(int(lag) + 1 for lag in self.mass[frame].argmax(axis=1))
 
-    def frame(self, when: float) -> int:
+    def frame(self, time: float) -> int:
         """The first frame at or after a time."""
-        return min(int(np.searchsorted(self.time, when)), len(self.time) - 1)
+        return min(int(np.searchsorted(self.time, time)), len(self.time) - 1)
 
 
 def acquired(heads: LagHeads) -> tuple[tuple[int, float], ...]:
     """Acquired lags with their times, earliest first."""
     best = heads.mass.max(axis=1)
     times_of_lags = [
-        (lag + 1, first_crossing(heads.time, best[:, lag], LIMITS.most, rising=True)) for lag in range(best.shape[1])
+        (lag + 1, first_crossing(heads.time, best[:, lag], LIMITS.majority, rising=True)) for lag in range(best.shape[1])
     ]
-    return tuple(sorted(((lag, when) for lag, when in times_of_lags if when is not None), key=lambda pair: pair[1]))
+    return tuple(sorted(((lag, time) for lag, time in times_of_lags if time is not None), key=lambda pair: pair[1]))
 
 
 def detect(heads: LagHeads, *, clock: str, status: str) -> Stages:
     """Events t1, t2, ...: when the first, the second, ... lag was acquired; at most as many as heads and as lags."""
     times_of_lags, best = acquired(heads), heads.mass.max(axis=1)
     events, notes = {f"t{j}": Event.missing() for j in range(1, min(heads.mass.shape[1:]) + 1)}, {}
-    for j, (lag, _) in enumerate(
-        times_of_lags, start=1
-    ):  # intervals are from the spacing of records and the noise of batches in the run
-        how, share = f"a head gives lag {lag} half of its attention", best[:, lag - 1]
+    # intervals are from the spacing of records and the noise of batches in the run
+    for j, (lag, _) in enumerate(times_of_lags, start=1):
+        definition, share = f"a head gives lag {lag} half of its attention", best[:, lag - 1]
         error = TWO_SIDED * flutter(heads.time, share)
-        events[f"t{j}"] = crossing(heads.time, share, LIMITS.most, True, error=error, how=how)
+        events[f"t{j}"] = crossing(heads.time, share, LIMITS.majority, True, error=error, how=definition)
         notes[f"t{j}"] = f"lag {lag}"
-    rest, most, taken = "every lag was acquired", best.max(axis=0), {lag for lag, _ in times_of_lags}
-    if others := [lag for lag in range(1, len(most) + 1) if lag not in taken]:
-        lag = max(others, key=lambda one: most[one - 1])
-        rest = f"no other lag had {LIMITS.most:g} of a head's attention; lag {lag} had the most, {most[lag - 1]:.2f}"
-    notes |= {name: rest for name, event in events.items() if event.time is None}
+    reason, peaks, acquired_lags = "every lag was acquired", best.max(axis=0), {lag for lag, _ in times_of_lags}
+    if unacquired := [lag for lag in range(1, len(peaks) + 1) if lag not in acquired_lags]:
+        lag = max(unacquired, key=lambda one: peaks[one - 1])
+        reason = f"no other lag had {LIMITS.majority:g} of a head's attention; lag {lag} had the most, {peaks[lag - 1]:.2f}"
+    notes |= {name: reason for name, event in events.items() if event.time is None}
     return Stages.of(status, clock, events, _stages(heads, times_of_lags), notes)
 
 
-def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stage, ...]:
+def _stages(heads: LagHeads, times_of_lags: tuple[tuple[int, float], ...]) -> tuple[Stage, ...]:
     """`start`, then `1 lag`, `2 lags`, ... with the losses, and the top lags and agreement of heads at the end of each."""
-    starts = (float(heads.time[0]), *(when for _, when in found))
-    made = []
+    starts = (float(heads.time[0]), *(time for _, time in times_of_lags))
+    stages = []
     for j, start in enumerate(starts):
         stop = starts[j + 1] if j + 1 < len(starts) else None
         frame = len(heads.time) - 1 if stop is None else heads.frame(stop)
         facts: dict[str, Any] = {
-            "acquired": [lag for lag, _ in found[:j]],
+            "acquired": [lag for lag, _ in times_of_lags[:j]],
             "loss_start": float(heads.loss[heads.frame(start)]),
             "loss_end": float(heads.loss[frame]),
             "top_lags": list(heads.tops(frame)),
@@ -138,20 +137,20 @@ def _stages(heads: LagHeads, found: tuple[tuple[int, float], ...]) -> tuple[Stag
         lags, shares = " ".join(map(str, facts["top_lags"])), " ".join(f"{share:.2f}" for share in facts["top_attention"])
         loss = f"loss {facts['loss_start']:.4g} to {facts['loss_end']:.4g}"
         sentence = f"{loss}; at its end top lags {lags} with attention {shares}, agreement {facts['agreement']:.2f}"
-        made.append(Stage("start" if j == 0 else f"{j} lag{'s' * (j > 1)}", start, stop, sentence, facts=facts))
-    return tuple(made)
+        stages.append(Stage("start" if j == 0 else f"{j} lag{'s' * (j > 1)}", start, stop, sentence, facts=facts))
+    return tuple(stages)
 
 
 @dataclass(frozen=True, eq=False)
 class TextEvidence(Evidence):
     """A run of heads on a text, the importance of its lags, and two levels: the losses of the best predictors that see no lag
-    and the first lag alone. `held` is the importance on the held-out part, `gain` the share by which the held-out loss ends
-    below that of the frequencies."""
+    and the first lag alone. `held_information` is the importance on the held-out part, `gain` the share by which the held-out
+    loss ends below that of the frequencies."""
 
     heads: LagHeads
     information: LagInformation
     levels: np.ndarray
-    held: LagInformation
+    held_information: LagInformation
     gain: float
 
     @cached_property
@@ -190,7 +189,7 @@ class TextEvidence(Evidence):
         return len(late) > 2 and float(np.ptp(late)) <= LIMITS.sampled * float(self.levels[0] - self.levels[1])
 
     @property
-    def shown(self) -> str:
+    def listing(self) -> str:
         """The acquired lags with their times."""
         clock = self.run.clock
-        return ", ".join(f"lag {lag} at {clock} = {when:.4g}" for lag, when in self.acquired) or "no lag was acquired"
+        return ", ".join(f"lag {lag} at {clock} = {time:.4g}" for lag, time in self.acquired) or "no lag was acquired"

@@ -65,17 +65,17 @@ def text_lag_views(reading: Reading) -> list[Maker]:
         )
 
     def masses() -> View:
-        made = pairs(lags_of_run.mass, numbered("lag", lags))
+        mass_curves = pairs(lags_of_run.mass, numbered("lag", lags))
         about = "Lag 1 is the word before, lag 2 the one before that; one colour per lag." + left_out(heads * lags)
-        return curves("mass", "Attention of each head on each lag", about, "attention", made)
+        return curves("mass", "Attention of each head on each lag", about, "attention", mass_curves)
 
     def value_maps() -> View:
         """The values of the 40 most frequent words: tokens are ordered by frequency, and more labels would not be legible."""
         size = min(40, lags_of_run.law.process.vocab)
         some = shown(run, heads * size**2, CELLS)
         values = np.swapaxes(np.asarray(some.run.params["V"])[:, :, :size, :size], 2, 3)  # stored (head, output, token)
-        kept = (run.config or {}).get("words") or lags_of_run.law.process.words
-        words = tuple(map(written, kept[:size]))
+        vocabulary = (run.config or {}).get("words") or lags_of_run.law.process.words
+        words = tuple(map(written, vocabulary[:size]))
         high = largest(values)
         return Matrices(
             "value-maps",
