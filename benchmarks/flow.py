@@ -25,8 +25,8 @@ import numpy as np
 
 import stagescope as ss
 from benchmarks.timing import least, seconds
-from stagescope.fields.field import GradientField
-from stagescope.params import Layout
+from stagescope.core.params import Layout
+from stagescope.flow.field import GradientField
 
 ERROR = 1e-6
 TOLERANCES = [digit * 10.0**-power for power in range(4, 11) for digit in (5, 2, 1)]

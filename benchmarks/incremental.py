@@ -23,11 +23,11 @@ import numpy as np
 
 import stagescope as ss
 from benchmarks.timing import alternating
-from stagescope.dynamics.descent import loop_for
-from stagescope.fields.field import Compiled
+from stagescope.core.params import Layout
+from stagescope.flow.descent import loop_for
+from stagescope.flow.field import Compiled
 from stagescope.papers.incremental.regression_kernel import velocity
 from stagescope.papers.scan_snap.kernel import gradient
-from stagescope.params import Layout
 
 ROUNDS, STEPS = 15, 5
 UNTIL, SIGMA, ERROR, TIGHT = 2e5, 1e-5, 1e-6, (1e-13, 1e-16)

@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stagescope.caches import FRESH, VARIABLE, cache_folder
 from stagescope.cli.entry import main as command
+from stagescope.core.caches import FRESH, VARIABLE, cache_folder
 
 COMMANDS = (
     ("run", "focus-dilution", "--preset", "ref", "--overwrite", "--quiet", "--out", "ref"),
@@ -34,7 +34,7 @@ def count(words: list[str]) -> None:
     except SystemExit as end:
         if end.code:
             raise
-    kept = sys.modules.get("stagescope.dynamics.kept")
+    kept = sys.modules.get("stagescope.flow.kept")
     print(
         f"\n{0 if kept is None else kept.counts['integrated']} {'+'.join(name for name in HEAVY if name in sys.modules) or '-'}"
     )

@@ -21,8 +21,8 @@ import numpy as np
 
 import stagescope as ss
 from benchmarks.timing import least, seconds
-from stagescope.fields.field import Objective
-from stagescope.params import Layout
+from stagescope.core.params import Layout
+from stagescope.flow.field import Objective
 
 ERROR = 1e-6
 TOLERANCES = (1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7, 1e-7)

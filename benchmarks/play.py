@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import stagescope as ss
-from stagescope.reporting.play import write_play
+from stagescope.show.play import write_play
 from tests.browser.chromium import REMEDY, launch
 
 MOVES, ROUNDS = 200, 20

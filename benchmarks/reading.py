@@ -18,9 +18,9 @@ import numpy as np
 
 import stagescope as ss
 from benchmarks.timing import least
-from stagescope.caches import FRESH
+from stagescope.core.caches import FRESH
+from stagescope.core.threads import one_blas_thread
 from stagescope.papers.focus_dilution.kernel import gradient, hold
-from stagescope.threads import one_blas_thread
 
 LATER = ("predicted-sequence", "predicted-times", "critical-scale", "lambda-c", "delta-law", "recurrence")
 """Claims that version 0.1.0 did not have."""

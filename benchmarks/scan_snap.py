@@ -22,7 +22,7 @@ from numba import njit
 import stagescope as ss
 from benchmarks.scan_snap_alternatives import LAYOUTS, jax_steps, torch_steps
 from benchmarks.timing import alternating, least, seconds
-from stagescope.fields.lanes_kernel import LANES
+from stagescope.flow.lanes_kernel import LANES
 from stagescope.papers.scan_snap.sampled_kernel import (
     accumulate,
     accumulate_single,
@@ -201,8 +201,8 @@ def compare(last: int) -> dict[str, Any]:
 
 
 def sweep_seconds() -> float:
-    from stagescope.papers.study import reproduction
-    from stagescope.progress import Progress
+    from stagescope.core.progress import Progress
+    from stagescope.readings.study import reproduction
 
     entropy_grid = reproduction("scan_snap").figures.entropy_grid
     found: list[dict] = []

@@ -192,7 +192,7 @@ class Jax:
     """The count form on ready logarithms, a whole step compiled by JAX."""
 
     def __init__(self, law: TextCounts, steps: int) -> None:
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         self.law, self.jnp = law, jnp
 

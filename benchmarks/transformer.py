@@ -23,8 +23,8 @@ from torch.nn import functional as F
 
 import stagescope as ss
 from benchmarks.timing import seconds
-from stagescope.dynamics.descent import loop_for
-from stagescope.params import Layout
+from stagescope.core.params import Layout
+from stagescope.flow.descent import loop_for
 
 ROUNDS, LONG_ROUNDS, FASTEST = 12, 3, 3
 """Rounds of ours beside the fastest three, of which the best counts, and of the two slower ones."""

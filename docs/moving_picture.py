@@ -17,7 +17,7 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 from PIL import Image, ImageSequence
 
 from stagescope.papers.focus_dilution import TokenCurves
-from stagescope.papers.study import reproduction
+from stagescope.readings.study import reproduction
 
 MOVING, HELD, PER_SECOND = (56, 24), 12, 10
 """Frames that move above and below, frames for which the last one is held, frames a second."""

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import stagescope as ss
-from stagescope.progress import Progress
+from stagescope.core.progress import Progress
 from stagescope.views.figure import CATEGORIES, colour_map
 from stagescope.views.figure import STYLE as PAGE
 

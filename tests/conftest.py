@@ -10,7 +10,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 import pytest
 from hypothesis import settings
 
-from stagescope.caches import VARIABLE, cache_folder
+from stagescope.core.caches import VARIABLE, cache_folder
 
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("fixed")

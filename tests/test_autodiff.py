@@ -3,8 +3,8 @@
 import pytest
 from jax._src import compilation_cache
 
-from stagescope import autodiff
-from stagescope.autodiff import CompiledCode, jax, jnp
+from stagescope.flow import autodiff
+from stagescope.flow.autodiff import CompiledCode, jax, jnp
 
 
 @pytest.fixture

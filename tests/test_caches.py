@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope import caches
-from stagescope.caches import cache_folder, processor, read_entry, write_entry
+from stagescope.core import caches
+from stagescope.core.caches import cache_folder, processor, read_entry, write_entry
 
 
 @pytest.fixture(autouse=True)

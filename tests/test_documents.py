@@ -11,7 +11,7 @@ import pytest
 import stagescope as ss
 from stagescope.landscape.continuation import Branch, BranchPoint, Crossing
 from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath
-from stagescope.papers.predicting import CriticalScale
+from stagescope.readings.predicting import CriticalScale
 from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems
 from tests.test_layers import RANK
 from tests.third_party.installing import environment, installed, shared

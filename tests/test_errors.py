@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.core.errors import InputError, printable, sentence, unknown
 from stagescope.corpora.pieces import learn_pieces
-from stagescope.errors import InputError, printable, sentence, unknown
 from stagescope.watching.logs import event_type
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from stagescope.papers.calibrate import with_nulls
-from stagescope.papers.registry import studies
+from stagescope.readings.calibrate import with_nulls
+from stagescope.readings.registry import studies
 from validation import how_sure
 
 PAGE = how_sure.DOCS / "how-sure.md"

@@ -15,11 +15,12 @@ import pytest
 from numba import types
 from numba.extending import intrinsic
 
-from stagescope import caches, kernels
-from stagescope.kernels import cfunc, njit
+from stagescope.core import caches
+from stagescope.flow import kernels
+from stagescope.flow.kernels import cfunc, njit
 
 SOURCE = """
-from stagescope.kernels import njit
+from stagescope.flow.kernels import njit
 
 @njit(cache=True)
 def double(x):

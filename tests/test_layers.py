@@ -11,43 +11,23 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
 SCRIPTS = ROOT.parent.parent / "reproductions"
 RANK = {
-    **dict.fromkeys(
-        (
-            "errors",
-            "ids",
-            "later",
-            "spec",
-            "params",
-            "keys",
-            "progress",
-            "memory",
-            "workers",
-            "options",
-            "own",
-            "threads",
-            "caches",
-            "spreadsheet",
-            "markup",
-        ),
-        0,
-    ),
+    "core": 0,
     "runs": 1,
-    **dict.fromkeys(("autodiff", "kernels"), 2),
-    **dict.fromkeys(("fields", "processes"), 3),
-    **dict.fromkeys(("dynamics", "corpora", "detect"), 4),
+    "flow": 2,
+    "processes": 3,
+    **dict.fromkeys(("corpora", "detect"), 4),
     "landscape": 5,
     "claims": 6,
     "views": 7,
     "watching": 8,
     "readings": 9,
-    "papers": 10,
-    **dict.fromkeys(("sweeping", "reporting"), 11),
-    "diagrams": 12,
-    "cli": 13,
-    "__main__": 14,
+    **dict.fromkeys(("sweeping", "papers"), 10),
+    "show": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 """A part of the core imports itself and parts of lower rank; the modules of rank 0 may import each other."""
-READ_BY_NOBODY = ("sweeping", "reporting", "diagrams", "cli", "__main__")
+READ_BY_NOBODY = ("sweeping", "show", "cli", "__main__")
 ROLES = ("tags", "study", "process", "model", "loss", "observables", "stages", "claims", "reading", "views", "explain")
 """Inside a paper: a role imports roles before it. `study` is light and stands early; `setup` turns its options into objects."""
 
@@ -200,7 +180,7 @@ def test_what_is_named_as_text_keeps_the_rules_too():
     """
     for module, others in NAMED.items():
         for other in others:
-            beside = module == "stagescope.papers.registry" and part(other) == "papers"
+            beside = module == "stagescope.readings.registry" and part(other) == "readings"
             assert paper(other) in ("", paper(module)), f"{module} names {other}"
             assert part(other) not in READ_BY_NOBODY, f"{module} names {other}"
             assert paper(module) or beside or RANK[part(other)] < RANK[part(module)], f"{module} names {other}"
@@ -231,4 +211,4 @@ def test_jax_has_one_door():
         named |= {n.module or "" for n in top if isinstance(n, ast.ImportFrom)}
         heavy = {each.split(".")[0] for each in named} & {"jax", "optax"}
         assert not heavy or path.name == "autodiff.py", name
-        assert path.name == "__init__.py" or "stagescope.autodiff" not in named, name
+        assert path.name == "__init__.py" or "stagescope.flow.autodiff" not in named, name

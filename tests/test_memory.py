@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope import memory
-from stagescope.dynamics import flow
+from stagescope.core import memory
+from stagescope.flow import gradient_flow as flow
 
 CHAIN = ss.LaggedChain.spans(5, (2, 1))
 SIZES = {"vocab": 5, "heads": 3, "context": 3, "targets": 4}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.calibrate import with_nulls
-from stagescope.papers.rebuild import field_of
-from stagescope.papers.registry import studies
+from stagescope.readings.calibrate import with_nulls
+from stagescope.readings.rebuild import field_of
+from stagescope.readings.registry import studies
 from validation import how_sure, replay_nulls
 from validation.nulls.falsified import FALSIFIED, falsified
 
@@ -43,7 +43,7 @@ def test_no_null_touches_a_reading(file):
 
 def test_the_inspection_sees_a_patched_reading(tmp_path):
     file = tmp_path / "patched.py"
-    file.write_text("from stagescope.papers.reading import reading\nvars(reading(run))['curves'] = replace(run, memo=old)\n")
+    file.write_text("from stagescope.readings.reading import reading\nvars(reading(run))['curves'] = replace(run, memo=old)\n")
     assert names(file) >= {"reading", "vars", "memo"}
 
 

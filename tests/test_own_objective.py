@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.own import fingerprint
+from stagescope.core.own import fingerprint
 
 
 def factorisation(params, target):
@@ -71,7 +71,7 @@ def test_reserved_and_unsafe_block_names():
 
 
 def test_resume_refuses_another_objective(tmp_path, monkeypatch):
-    from stagescope.papers.rebuild import field_of
+    from stagescope.readings.rebuild import field_of
 
     spec = {"field": {"type": "own", "name": "factorisation"}}
     assert field_of(spec, ss.JaxObjective(factorisation, data=TARGET)).objective is not None

@@ -16,10 +16,10 @@ import pytest
 import stagescope as ss
 from stagescope.cli import main as cli
 from stagescope.cli.main import run as command
-from stagescope.dynamics import evolve as evolving
-from stagescope.dynamics import flow
-from stagescope.errors import DamagedRun, InputError, StagescopeError
-from stagescope.papers.rebuild import own_objective
+from stagescope.core.errors import DamagedRun, InputError, StagescopeError
+from stagescope.flow import evolve as evolving
+from stagescope.flow import gradient_flow as flow
+from stagescope.readings.rebuild import own_objective
 from stagescope.runs import manifest as manifests
 from validation import killing
 
@@ -34,7 +34,8 @@ def restarts(monkeypatch):
 KILLED = f"""
 import os, signal, sys
 from stagescope.cli.main import main
-from stagescope.dynamics import evolve as evolving, flow
+from stagescope.flow import evolve as evolving
+from stagescope.flow import gradient_flow as flow
 
 evolving.FIRST_COMMIT = evolving.NEXT_COMMIT = 0.0  # a commit at every point
 flow.FEWEST = flow.MOST = {killing.RESTART}
@@ -95,7 +96,7 @@ SIGNALLED = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have been started without one
 from stagescope.cli.main import main
-from stagescope.dynamics import evolve as evolving
+from stagescope.flow import evolve as evolving
 
 walk, number = evolving.Journey.walk, int(sys.argv.pop(1))
 
@@ -376,8 +377,8 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = "4"
 import numpy as np
 import stagescope as ss
-from stagescope import threads
-from stagescope.dynamics import evolve as evolving
+from stagescope.core import threads
+from stagescope.flow import evolve as evolving
 from wide import Wide
 
 x, walk, many = np.random.default_rng(1).normal(size=70_001) / 100, evolving.Journey.walk, threads.blas_threads()

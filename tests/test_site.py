@@ -62,9 +62,9 @@ def test_every_public_name_is_on_one_page_of_names(pages):
 
 def test_links_of_documents_lead_to_pages_of_the_site(pages):
     read = PurePosixPath("docs/five-minutes.md")
-    text = "[a](../src/stagescope/papers/paper.py) [b](play.md#x) [c](../README.md) [d](https://e.org)\n```\n[e](x.md)\n```\n"
+    text = "[a](../src/stagescope/readings/paper.py) [b](play.md#x) [c](../README.md) [d](https://e.org)\n```\n[e](x.md)\n```\n"
     expected = (
-        "[a](source/src/stagescope/papers/paper.py.md) [b](play.md#x) [c](index.md) [d](https://e.org)\n```\n[e](x.md)\n```\n"
+        "[a](source/src/stagescope/readings/paper.py.md) [b](play.md#x) [c](index.md) [d](https://e.org)\n```\n[e](x.md)\n```\n"
     )
     assert pages.rewritten(text, read, "five-minutes.md") == expected
     assert "](../five-minutes.md)" in pages.rewritten(

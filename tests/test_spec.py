@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 import stagescope as ss
-from stagescope.errors import InputError
-from stagescope.ids import type_id
+from stagescope.core.errors import InputError
+from stagescope.core.ids import type_id
+from stagescope.core.spec import Described, build, missing_type
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.rebuild import field_of
-from stagescope.spec import Described, build, missing_type
+from stagescope.readings.rebuild import field_of
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def define(module: str, name: str = "TokenPopulation", field: str = "size", qual
 @pytest.mark.parametrize(
     ("module", "identity"),
     [
-        ("stagescope.dynamics.flow", "Toy"),
-        ("stagescope.papers.paper", "Toy"),
+        ("stagescope.flow.gradient_flow", "Toy"),
+        ("stagescope.readings.paper", "Toy"),
         ("stagescope.papers.scan_snap.loss", "scan-snap/Toy"),
         ("stagescope.papers.scan_snap.text.loss", "scan-snap/Toy"),
         ("my_paper", "my-paper/Toy"),

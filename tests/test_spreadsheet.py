@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagescope.spreadsheet import cell
+from stagescope.core.spreadsheet import cell
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1", "=", "-"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stagescope import threads
+from stagescope.core import threads
 
 
 @pytest.fixture
@@ -95,5 +95,5 @@ def test_libraries_are_looked_for_again_after_another_was_loaded(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the loader is not asked")
 def test_the_loader_counts_what_it_loads():
-    code = "from stagescope.threads import _loads; before = _loads(); import numpy; "
+    code = "from stagescope.core.threads import _loads; before = _loads(); import numpy; "
     subprocess.run([sys.executable, "-c", f"{code}assert 0 < before < _loads()"], check=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from stagescope.core.errors import InputError
 from stagescope.corpora.known import locate
-from stagescope.errors import InputError
 
 
 def needs(name: str) -> pytest.MarkDecorator:

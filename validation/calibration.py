@@ -19,8 +19,8 @@ from typing import Any
 from rich.console import Console
 
 from stagescope.claims.calibration import Calibration, Line, NullCounts
-from stagescope.papers.calibrate import calibrate, with_nulls
-from stagescope.papers.registry import paper_of, studies
+from stagescope.readings.calibrate import calibrate, with_nulls
+from stagescope.readings.registry import paper_of, studies
 from validation import how_sure
 
 FIRST, DRAWS = 600_000, 30

@@ -2,7 +2,7 @@
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.observables import token_curves
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 
 REFERENCE = published("stagescope.papers.focus_dilution")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.stage import Event
-from stagescope.dynamics.descent import Adam, Descent
+from stagescope.flow.descent import Adam, Descent
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
 from stagescope.papers.focus_dilution.adam_findings import left_at_focus
 from stagescope.papers.focus_dilution.evidence_adam import with_independent_tokens

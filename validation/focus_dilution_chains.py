@@ -11,7 +11,7 @@ from stagescope.papers.focus_dilution.claims import CLAIMS
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
-from stagescope.papers.reading import reading
+from stagescope.readings.reading import reading
 
 CHAINS, FIRST_SEED = 10, 71_000
 MORE, MORE_SEED = 50, 81_000

@@ -7,7 +7,7 @@ from stagescope.detect.stage import Stages
 from stagescope.papers.focus_dilution.loss import TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.study import STUDY
-from stagescope.papers.reading import reading
+from stagescope.readings.reading import reading
 from validation.nulls.focus_dilution import lazy_chain
 
 SEEDS, FIRST_SEED, BATCHES = 14, 161_000, (4, 16, 128)

@@ -8,7 +8,7 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.stages import passes
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 
 CHAIN = ss.LazyChain(pi=(0.5, 0.25, 0.15, 0.10), persistence=0.6)
 MODEL = ss.TokenAttention(vocab=4, width=8, scale=4.0)

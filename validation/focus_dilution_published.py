@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import stagescope as ss
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 
 REFERENCE = published("stagescope.papers.focus_dilution")
 FIRST, SEEDS = 4_100_000, 4

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.cli.main import run as command
-from stagescope.errors import StagescopeError
+from stagescope.core.errors import StagescopeError
 from stagescope.runs import files
 from stagescope.runs.store import load, verify
 from stagescope.sweeping.table import load_sweep, verify_sweep

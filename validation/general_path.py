@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import stagescope as ss
-from stagescope.autodiff import jnp
+from stagescope.flow.autodiff import jnp
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.general_walk import Law, Moved, Tangents, walk
 from stagescope.papers.focus_dilution.stages import passes

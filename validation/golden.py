@@ -38,7 +38,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 import numpy as np
 
 import stagescope as ss
-from stagescope.caches import processor
+from stagescope.core.caches import processor
 
 STORE = Path(__file__).parent / "golden.json.xz"
 SEEDS = (0, 1)

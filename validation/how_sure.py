@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.claims.calibration import BARS
-from stagescope.papers.registry import studies
+from stagescope.readings.registry import studies
 from validation.nulls.falsified import CLAIMED, FALSIFIED
 
 DOCS = Path(__file__).parents[1] / "docs"

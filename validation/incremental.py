@@ -6,13 +6,13 @@ The seeds and draws of the features are not those that thresholds and tolerances
 import numpy as np
 
 import stagescope as ss
+from stagescope.core.spec import build
 from stagescope.detect.levels import plateaus, transitions
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import head_curves, lag_curves
 from stagescope.papers.incremental.panels import REFERENCE, value
 from stagescope.papers.incremental.reading import IncrementalReading
 from stagescope.papers.incremental.regression import MirrorFlow, RegressionHeads, RegressionLoss
-from stagescope.spec import build
 
 LADDER = ((31, 41, {}), (32, 42, {}), (33, 43, {}), (34, 44, {"reverse": True, "steps": 1500}))
 """Preset ladder: seed, draw of the features, changes. Reversed, the third transition can come after step 1000."""

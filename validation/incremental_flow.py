@@ -11,7 +11,7 @@ import numpy as np
 import stagescope as ss
 from stagescope.detect.levels import plateaus, transitions
 from stagescope.papers.incremental.regression import RegressionForms, wkb_times
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}
 SIGMAS = np.array([1e-5, 1e-7, 1e-8, 1e-9, 1e-11])

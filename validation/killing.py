@@ -31,7 +31,7 @@ GRACE = 1.0
 PATIENCE = 120.0
 RESTART = 100
 """Evaluations between two restarts of the flow, which would have none by default: it takes seconds."""
-_RESTARTS = f"from stagescope.dynamics import flow; flow.FEWEST = flow.MOST = {RESTART}"
+_RESTARTS = f"from stagescope.flow import flow; flow.FEWEST = flow.MOST = {RESTART}"
 _COMMAND = (sys.executable, "-c", f"{_RESTARTS}; from stagescope.cli.main import main; main()")
 _PYTHON = (sys.executable, "-c", "import sys, stagescope as ss; ss.resume(sys.argv[1], progress=False)")
 _ONE_THREAD = {

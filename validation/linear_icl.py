@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 import stagescope as ss
+from stagescope.core.params import Params, key
+from stagescope.core.progress import Progress
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, blow_up_time, cascade
 from stagescope.papers.linear_icl.claims import opening_fits
@@ -18,10 +20,8 @@ from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.papers.linear_icl.setup import flow_frames
 from stagescope.papers.linear_icl.study import PRESETS
-from stagescope.papers.published import published
-from stagescope.papers.study import reproduction
-from stagescope.params import Params, key
-from stagescope.progress import Progress
+from stagescope.readings.published import published
+from stagescope.readings.study import reproduction
 
 figures = reproduction("linear_icl").figures
 KNOWN = published("stagescope.papers.linear_icl")

@@ -13,13 +13,13 @@ import numpy as np
 from scipy.stats import binom
 
 import stagescope as ss
+from stagescope.core.params import root_mean_square
 from stagescope.landscape.flow_prediction import NotFollowed, flow_prediction
 from stagescope.papers import linear_icl
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, cascade
 from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.path import LINEAR_FLOW, regime
-from stagescope.params import root_mean_square
 from validation.predictions import task
 
 REFERENCE = Path(linear_icl.__file__).with_name("reference.json")

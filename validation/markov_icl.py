@@ -23,7 +23,7 @@ from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.papers.markov_icl.reading import taylor_laws
-from stagescope.papers.reading import reading
+from stagescope.readings.reading import reading
 
 Row = tuple[str, float, float, float]
 """What, the page's number, ours, and the largest difference."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import stagescope as ss
-from stagescope.dynamics.record import Record
+from stagescope.flow.record import Record
 from stagescope.papers.linear_icl.loss import LinearPopulation
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask

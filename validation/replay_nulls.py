@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 import stagescope as ss
-from stagescope.errors import sentence
-from stagescope.params import key
+from stagescope.core.errors import sentence
+from stagescope.core.params import key
+from stagescope.core.threads import results
 from stagescope.runs.run import Run
-from stagescope.threads import results
 from validation import how_sure
 from validation.nulls import focus_dilution, incremental, linear_icl, markov_icl, scan_snap
 from validation.nulls.falsified import FALSIFIED, falsified

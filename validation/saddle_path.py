@@ -12,7 +12,7 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.stages import passes
-from stagescope.papers.registry import study
+from stagescope.readings.registry import study
 
 SCALES = (1e-3, 1e-4, 1e-5, 1e-6)
 FIRST_SEED, CHAINS = 171_000, 60

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 import stagescope as ss
+from stagescope.core.progress import Progress
 from stagescope.detect.events import peak
-from stagescope.papers.published import published
 from stagescope.papers.scan_snap import forms
-from stagescope.papers.study import reproduction
-from stagescope.progress import Progress
+from stagescope.readings.published import published
+from stagescope.readings.study import reproduction
 
 figures = reproduction("scan_snap").figures
 Row = tuple[str, float, float, float, str]

@@ -21,7 +21,7 @@ def command(*words: str) -> None:
     That is one sentence; `verify` has findings instead, each of which begins with the folder.
     """
     from stagescope.cli.main import run
-    from stagescope.errors import InputError
+    from stagescope.core.errors import InputError
 
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):

@@ -120,7 +120,7 @@ def _judged(name: str, make: Callable[[], Any]) -> Outcome:
 
 def _warm() -> None:
     """Read texts and import modules here; compile in copies of this process, which keep what they compiled in files."""
-    from stagescope.papers import registry
+    from stagescope.readings import registry
 
     for name, study in registry.studies().items():
         study.setup(study.configured(), 0)
@@ -136,7 +136,7 @@ def _cases(scratch: Path) -> Iterator[Case]:
 
 
 def _of_studies() -> Iterator[Case]:
-    from stagescope.papers import registry
+    from stagescope.readings import registry
 
     for name, study in registry.studies().items():
         for option in counted(study.options):
@@ -186,8 +186,8 @@ def judge(make: Callable[[], Any], seconds: float = SECONDS + 1) -> Outcome:
 
 def _tried(make: Callable[[], Any]) -> tuple[str, str]:
     import stagescope as ss
-    from stagescope.dynamics import evolve
-    from stagescope.errors import sentence
+    from stagescope.core.errors import sentence
+    from stagescope.flow import evolve
 
     def begun(*_: Any) -> None:
         raise Begun

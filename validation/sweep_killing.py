@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from stagescope.papers.registry import study
+from stagescope.readings.registry import study
 from stagescope.sweeping.plan import Point
 from stagescope.sweeping.rows import row_of
 from stagescope.sweeping.table import load_sweep

@@ -6,12 +6,12 @@ and WikiText-2 have targets; Tiny Shakespeare is only shown, because thresholds 
 
 import stagescope as ss
 from stagescope.claims.claim import Verdict
+from stagescope.core.errors import InputError
 from stagescope.corpora.known import locate
-from stagescope.errors import InputError
 from stagescope.papers.focus_dilution.text.claims import CLAIMS
 from stagescope.papers.focus_dilution.text.study import PRESETS
-from stagescope.papers.reading import reading
-from stagescope.papers.study import reproduction
+from stagescope.readings.reading import reading
+from stagescope.readings.study import reproduction
 
 VARIANT = reproduction("focus_dilution").text_figures.VARIANT
 TARGETS = {"tinystories": True, "wikitext-2": True, "tiny-shakespeare": False}

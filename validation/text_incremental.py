@@ -4,7 +4,7 @@ Corpora are read from the folder STAGESCOPE_DATA; a corpus that is not there is 
 """
 
 import stagescope as ss
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 
 MUST = ("ISA:text-order", "ISA:text-competition", "ISA:text-parting")
 PRESETS = ("topics", "characters", "tinystories", "wikitext-2")

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 import stagescope as ss
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.runs.run import Run
 from validation.nulls import focus_dilution_text as focus
 from validation.nulls import incremental_text as incremental

@@ -8,12 +8,12 @@ STAGESCOPE_DATA; a missing one is skipped.
 import numpy as np
 
 import stagescope as ss
+from stagescope.core.errors import InputError
 from stagescope.corpora.known import locate
-from stagescope.errors import InputError
-from stagescope.papers.published import published
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import late_entropy, late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import TopicAttention, text_attention
+from stagescope.readings.published import published
 
 MUST_HOLD = "SnS:text-frequency"
 MUST = (("wikitext-2-named", 0), ("wikitext-2-named", 1), ("wikitext-2", 0), ("wikitext-2", 1))

@@ -6,12 +6,12 @@ compete; the flow to a hundredth of both tolerances gives them too. A smaller st
 
 import numpy as np
 
-from stagescope.dynamics.dynamics import TINIEST
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.errors import InputError
-from stagescope.papers.reading import reading
-from stagescope.papers.registry import study
+from stagescope.core.errors import InputError
+from stagescope.flow.dynamics import TINIEST
+from stagescope.flow.evolve import evolve
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.readings.reading import reading
+from stagescope.readings.registry import study
 
 CHAINS = {"ref": 2050.0, "zipf": 3300.0}
 """Presets of focus-dilution, with the time by which E3 has come for the smallest start."""

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import stagescope
-from stagescope.caches import FRESH
+from stagescope.core.caches import FRESH
 
 SOURCE = Path(stagescope.__file__).parent
 LAYERS = Path(__file__).parents[1] / "docs" / "layers.md"

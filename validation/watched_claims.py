@@ -11,8 +11,8 @@ from pathlib import Path
 
 import stagescope as ss
 from stagescope.claims.claim import Claim
-from stagescope.papers.registry import watched_claims
-from stagescope.papers.watched import WatchedReading
+from stagescope.readings.registry import watched_claims
+from stagescope.readings.watched import WatchedReading
 from validation.watched_runs import make
 from validation.watched_tasks import Setting, usual
 

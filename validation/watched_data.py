@@ -16,8 +16,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
+from stagescope.core.errors import InputError
 from stagescope.corpora import known
-from stagescope.errors import InputError
 from validation.watched_models import IGNORED
 
 PIECES = 1000

@@ -8,7 +8,7 @@ import griffe
 from pydantic import BaseModel
 
 import stagescope
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 
 
 def shown(hint: Any) -> str:

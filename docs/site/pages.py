@@ -21,18 +21,18 @@ DOCUMENTS = {
 }
 """Documents of the repository, and their pages."""
 NAMES = {
-    "motion": ("Runs and motion", ("dynamics", "runs")),
-    "landscape": ("Fields and critical points", ("fields", "landscape")),
+    "motion": ("Runs and motion", ("flow", "runs")),
+    "landscape": ("Fields and critical points", ("flow.field", "landscape")),
     "stages": ("Stages", ("detect",)),
     "claims": ("Claims", ("claims",)),
-    "papers": ("Studies and papers", ("papers",)),
-    "pages": ("Pages, figures and sweeps", ("reporting", "diagrams", "sweeping")),
+    "papers": ("Studies and papers", ("readings", "papers")),
+    "pages": ("Pages, figures and sweeps", ("show", "sweeping")),
     "watching": ("Watching PyTorch", ("watching",)),
     "processes": ("Processes and text", ("processes", "corpora")),
     "focus_dilution": ("Focus and dilution", ("papers.focus_dilution",)),
     "scan_snap": ("Scan and snap", ("papers.scan_snap",)),
     "incremental": ("Incremental learning", ("papers.incremental",)),
-    "errors": ("Errors", ("errors",)),
+    "errors": ("Errors", ("core.errors",)),
 }
 """Pages of Python names: the title of each, and the parts of the package whose names it has."""
 SHOWN = {".py": "python", ".js": "javascript", ".toml": "toml", ".json": "json", ".cff": "yaml", ".md": "markdown", "": "text"}

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.fields.softmax import softmax
+from stagescope.core.progress import Progress
+from stagescope.flow.softmax import softmax
 from stagescope.papers.focus_dilution import TokenCurves, last_token_losses, position_entropies
-from stagescope.papers.published import Distance
-from stagescope.progress import Progress
+from stagescope.readings.published import Distance
 
 from . import runs
 from .figures import FROZEN_EPS, STEPS_BY_EPS, by_eps, chains, focus_times, text_panel

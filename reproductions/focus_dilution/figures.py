@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import stagescope as ss
+from stagescope.core.progress import Progress
 from stagescope.papers.focus_dilution import (
     TokenCurves,
     last_token_losses,
@@ -18,7 +19,6 @@ from stagescope.papers.focus_dilution import (
     principal_paths,
     probe_attention,
 )
-from stagescope.progress import Progress
 from stagescope.views.figure import Figure, Numbers, rounded
 
 from . import runs

@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.progress import Progress
 from stagescope.papers.focus_dilution.text.claims import CLAIMS, TextEvidence
 from stagescope.papers.focus_dilution.text.observables import text_curves
 from stagescope.papers.focus_dilution.text.reading import probes, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.focus_dilution.text.study import PARTS, PRESETS
-from stagescope.papers.published import published
-from stagescope.papers.reading import reading
-from stagescope.papers.registry import run_study
-from stagescope.progress import Progress
+from stagescope.readings.published import published
+from stagescope.readings.reading import reading
+from stagescope.readings.registry import run_study
 from stagescope.runs.run import Run
 from stagescope.views.figure import Figure, Numbers, rounded
 

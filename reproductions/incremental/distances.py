@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.progress import Progress
 from stagescope.papers.incremental.panels import (
     REFERENCE,
     Panel,
@@ -20,8 +21,7 @@ from stagescope.papers.incremental.panels import (
     reference_features,
     value,
 )
-from stagescope.papers.published import Distance, Row
-from stagescope.progress import Progress
+from stagescope.readings.published import Distance, Row
 
 from . import figures, own, runs
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.progress import Progress
 from stagescope.detect.transitions import transitions
 from stagescope.papers.incremental.panels import Panel, at_published, by_step, crossing, numbered, panels, rounded, value
-from stagescope.progress import Progress
 from stagescope.views.figure import Figure, Numbers
 
 from . import own, runs

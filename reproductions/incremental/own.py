@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError, StagescopeError
+from stagescope.core.progress import Progress
 from stagescope.detect.levels import plateaus, transitions
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes
-from stagescope.errors import InputError, StagescopeError
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.record import AtTimes
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import HeadCurves, head_curves
 from stagescope.papers.incremental.panels import rounded, value
 from stagescope.papers.incremental.stopping import stopping
-from stagescope.papers.reading import reading
-from stagescope.papers.rebuild import companion_run, ended
-from stagescope.papers.registry import run_study
-from stagescope.progress import Progress
+from stagescope.readings.reading import reading
+from stagescope.readings.rebuild import companion_run, ended
+from stagescope.readings.registry import run_study
 from stagescope.runs.run import DONE
 from stagescope.views.figure import Numbers
 

@@ -5,8 +5,8 @@ Steps of the paper are counted from 0 after the first update: published step s i
 
 from typing import Any
 
+from stagescope.core.progress import Progress
 from stagescope.papers.incremental.panels import Panel, Trial, panels, trial, value
-from stagescope.progress import Progress
 
 NGRAM_STEPS = 2000
 """Of the learned n-grams, before the student starts [ISA:ngram]."""

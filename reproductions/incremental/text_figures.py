@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stagescope.core.progress import Progress
 from stagescope.papers.incremental.text.loss import lag_information
 from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.incremental.text.study import PRESETS, TextIncrementalOptions
-from stagescope.papers.reading import check, stages
-from stagescope.papers.registry import run_study
-from stagescope.progress import Progress
+from stagescope.readings.reading import check, stages
+from stagescope.readings.registry import run_study
 from stagescope.views.figure import COLORS, GREY, Figure, Numbers
 
 if TYPE_CHECKING:

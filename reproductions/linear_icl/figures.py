@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stagescope.core.progress import Progress
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, cascade
 from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.papers.linear_icl.study import LinearOptions
-from stagescope.papers.published import published
-from stagescope.papers.registry import run_study
-from stagescope.progress import Progress
+from stagescope.readings.published import published
+from stagescope.readings.registry import run_study
 from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, coloured, rounded, subplots
 
 if TYPE_CHECKING:

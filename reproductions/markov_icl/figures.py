@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stagescope.core.progress import Progress
 from stagescope.papers.markov_icl.study import STUDY
-from stagescope.papers.reading import reading
-from stagescope.progress import Progress
+from stagescope.readings.reading import reading
 from stagescope.runs.run import Run
 from stagescope.views.figure import COLORS, GREY, Figure, Numbers, rounded, subplots
 

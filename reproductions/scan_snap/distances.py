@@ -19,10 +19,10 @@ from scipy.stats import t
 
 from stagescope.claims.claim import Verdict
 from stagescope.claims.ledger import Ledger
-from stagescope.options import option_words
-from stagescope.papers.published import Row
-from stagescope.papers.reading import check
-from stagescope.progress import Progress
+from stagescope.core.options import option_words
+from stagescope.core.progress import Progress
+from stagescope.readings.published import Row
+from stagescope.readings.reading import check
 
 from . import figures, statements
 from .figures import PUBLISHED, QUICK_SEEDS, SEEDS
@@ -155,7 +155,7 @@ def growth_rows(numbers: dict[str, Any]) -> Iterator[Row]:
     )
     yield Row("Figure 3", "growth factor at t = 700, eta_Y = .5: exact flow", "end of the axis", end, chi, 0.05 * end, cause)
     why = (
-        f"C0 = rho0^4/K as printed with rho0^2 = {numbers['squares']:g}, which is chosen so that this number fits and so decides nothing; "
+        f"C0 = rho0^4/K as printed with rho0^2 = {numbers['squares']:g}, chosen so that this number fits, which decides nothing; "
         "f_c^2 = 1/rho0^2 is then above 1, which no attention has"
     )
     yield Row("Figure 3", "the same: e^2B of theorem 4", "end of the axis", end, printed, None, why)

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.papers.published import published
-from stagescope.papers.reading import stages
-from stagescope.papers.registry import run_study
+from stagescope.core.progress import Progress
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import ClassAttention, Supports, class_attention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.study import MEDIUM_CELLS, MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
-from stagescope.progress import Progress
+from stagescope.readings.published import published
+from stagescope.readings.reading import stages
+from stagescope.readings.registry import run_study
 from stagescope.views.figure import Figure, Numbers, rounded
 
 from .text_figures import TEXT_FIGURES

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.special import lambertw
 from scipy.stats import binom
 
+from stagescope.core.params import key
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.loss import PairwisePopulation
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention, features
 from stagescope.papers.scan_snap.observables import law_of
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import key
 from stagescope.runs.run import Run
 
 from .figures import DISCRETE, RUN, printed_drive

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.caches import cache_folder, read_entry, write_entry
+from stagescope.core.caches import cache_folder, read_entry, write_entry
+from stagescope.core.params import Layout
+from stagescope.core.progress import Progress
+from stagescope.core.spec import digest
 from stagescope.corpora.known import files_here
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.dynamics.evolve import frames
-from stagescope.dynamics.record import Every
-from stagescope.papers.published import Row, published
-from stagescope.papers.registry import study
+from stagescope.flow.evolve import frames
+from stagescope.flow.record import Every
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.observables import argmax_kept, held_out, row_entropy, variation
 from stagescope.papers.scan_snap.text.stages import last_tenth
-from stagescope.params import Layout
-from stagescope.progress import Progress
-from stagescope.spec import digest
+from stagescope.readings.published import Row, published
+from stagescope.readings.registry import study
 from stagescope.views.figure import COLORS, GREY, Figure, Numbers, colour_map, coloured, rounded, subplots
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from tests.browser.samples import portrait
 
 CONTROLS = "button, input, select, a[href], summary, [role=tab], [tabindex='0']"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stagescope.reporting.page import page
-from stagescope.reporting.play import write_play
+from stagescope.show.page import page
+from stagescope.show.play import write_play
 from tests.browser.samples import portrait
 
 ROOT = Path(__file__).parents[2]

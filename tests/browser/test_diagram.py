@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 import pytest
 
-from stagescope.diagrams.areas import Ruler, ValueScale, areas
-from stagescope.diagrams.numbers import disagree, numbers, select
-from stagescope.diagrams.page import diagram_page
-from stagescope.reporting.page import label
+from stagescope.show.diagram_areas import Ruler, ValueScale, areas
+from stagescope.show.diagram_numbers import disagree, numbers, select
+from stagescope.show.diagram_page import diagram_page
+from stagescope.show.page import label
 from stagescope.sweeping.axes import Axis, Scale
 from tests.browser.test_hostile import EVIL, VISIBLE, kinds, texts
-from tests.diagrams.sweeps import PERSISTENCE, PI, RATE, focus, sweep
+from tests.show.sweeps import PERSISTENCE, PI, RATE, focus, sweep
 
 DELTA = Axis(name="delta", kind="linear", values=(0.0, 0.02))
 OPTIMIZER = Axis(name="optimizer", kind="categorical", values=("flow", "adam"))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from tests.browser.samples import DILUTION, FOCUS, portrait
 
 UNTIL, FRAMES = 20.0, 41

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from tests.browser.samples import portrait
 
 EVIL = (

@@ -8,11 +8,11 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.observables import token_curves
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from stagescope.views.curves import spread
 from stagescope.views.view import Curve, Level, Matrices
 from tests.browser.samples import FOCUS, portrait, run
-from tests.reporting.runs import broken, small
+from tests.show.runs import broken, small
 
 MANY = 100_000
 SCALES = """() => [...document.querySelectorAll('.uplot')].map(plot => { const canvas = plot.querySelector('canvas');

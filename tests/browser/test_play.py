@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import stagescope as ss
-from stagescope.reporting import play as playing
-from stagescope.reporting.portrait import portrait
-from stagescope.reporting.report import write
+from stagescope.show import play as playing
+from stagescope.show.portrait import portrait
+from stagescope.show.report import write
 from tests.browser import samples
 
 MOVED = "([option, to]) => { const s = document.querySelector(`[data-option='${option}']`); s.value = String(to);"

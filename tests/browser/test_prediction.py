@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath
-from stagescope.reporting.page import page
-from stagescope.reporting.portrait import with_predicted_loss
+from stagescope.show.page import page
+from stagescope.show.portrait import with_predicted_loss
 from tests.browser.samples import portrait
 from tests.browser.test_hostile import hostile
 

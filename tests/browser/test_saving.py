@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from tests.browser.samples import TOKENS, attention, portrait
 
 FRAMES, AT = 41, 23

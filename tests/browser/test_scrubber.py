@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stagescope.detect.stage import Stage
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from stagescope.views.axes import change_of
 from tests.browser.samples import DILUTION, FOCUS, attention, portrait
 

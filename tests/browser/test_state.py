@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from stagescope.views.view import Curve
 from tests.browser.samples import portrait, run
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stagescope.detect.stage import Stage
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from stagescope.views.axes import EVEN
 from tests.browser.samples import attention, portrait, run
 

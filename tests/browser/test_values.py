@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from stagescope.reporting.page import page
+from stagescope.show.page import page
 from tests.browser.samples import attention, portrait
 
 FRAMES = 41

@@ -2,8 +2,8 @@
 
 import pytest
 
-from stagescope.reporting.page import page
-from stagescope.reporting.portrait import portrait
+from stagescope.show.page import page
+from stagescope.show.portrait import portrait
 from tests.browser.test_hostile import EVIL, VISIBLE, kinds, texts
 from tests.watching.forged import SHOWN, TYPES, Plant, forged, warm
 

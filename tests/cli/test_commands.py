@@ -13,9 +13,9 @@ import stagescope as ss
 from stagescope.cli import paper_commands as tour
 from stagescope.cli.command import OUT
 from stagescope.cli.main import COMMANDS, CONFIG, VERBS, run
-from stagescope.dynamics.evolve import Journey
-from stagescope.options import option_words
-from stagescope.papers.registry import paper_of, papers, studies
+from stagescope.core.options import option_words
+from stagescope.flow.evolve import Journey
+from stagescope.readings.registry import paper_of, papers, studies
 from stagescope.views.view import Portrait
 from tests.runs import samples
 
@@ -277,7 +277,7 @@ def test_an_interrupted_demo_says_what_is_left(tmp_path, capsys, monkeypatch):
     """The second run is interrupted, then what is read off the first one."""
     stops = [stop for stop in tour.tour() if stop[0].name == "scan-snap"]
     monkeypatch.setattr(tour, "tour", lambda: stops)
-    monkeypatch.setattr("stagescope.reporting.portrait.portrait", lambda run, name: Portrait(name, run, ()))
+    monkeypatch.setattr("stagescope.show.portrait.portrait", lambda run, name: Portrait(name, run, ()))
     (first, second), walk = [tmp_path / f"scan-snap-{preset}" for _, preset, _ in stops], Journey.walk
 
     def cut(journey, state):
@@ -294,7 +294,7 @@ def test_an_interrupted_demo_says_what_is_left(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert f"continue with `stagescope resume {second}`; finished runs: {first}" in said
     monkeypatch.setattr(Journey, "walk", walk)
-    monkeypatch.setattr("stagescope.reporting.portrait.portrait", late)
+    monkeypatch.setattr("stagescope.show.portrait.portrait", late)
     assert run(["demo", "--quiet", "--out", str(tmp_path)]) == 130
     assert capsys.readouterr().err == f"stagescope: interrupted; no page was written; finished runs: {first}\n"
 
@@ -413,7 +413,7 @@ def test_calibrate(monkeypatch, capsys):
     from stagescope.claims.calibration import Calibration
 
     monkeypatch.setattr(
-        "stagescope.papers.calibrate.calibrate", lambda study, draws, first, **_: Calibration(study, (), ("broken",))
+        "stagescope.readings.calibrate.calibrate", lambda study, draws, first, **_: Calibration(study, (), ("broken",))
     )
     assert run(["calibrate", "scan-snap", "--draws", "2", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["failed"] == ["broken"]

@@ -10,7 +10,7 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.runs.manifest import read as read_manifest
-from tests.reporting.decode import Parts
+from tests.show.decode import Parts
 
 MODULE = """
 import numpy as np

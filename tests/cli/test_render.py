@@ -17,8 +17,8 @@ from stagescope.landscape.saddle_path import Leg, SaddlePath
 from stagescope.sweeping.plan import points
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.table import load_sweep
-from tests.reporting.runs import small
 from tests.runs import samples
+from tests.show.runs import small
 from tests.sweeping.small import cheap_plan
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.core.errors import InputError
+from stagescope.core.spec import build
 from stagescope.corpora.corpus import _tokenise
 from stagescope.corpora.reading import topics
-from stagescope.errors import InputError
-from stagescope.spec import build
 from tests.texts import needs
 
 
@@ -182,7 +182,7 @@ def test_a_layout_that_the_embedded_text_cannot_have_is_refused():
 
 
 def test_a_text_beyond_memory_is_refused_before_it_is_read(small, monkeypatch):
-    monkeypatch.setattr("stagescope.memory.LIMIT", 16)
+    monkeypatch.setattr("stagescope.core.memory.LIMIT", 16)
     with pytest.raises(InputError, match=r"the lower tokens of .* would take .* give a part of the text"):
         ss.read_corpus(small, vocab=4)
 

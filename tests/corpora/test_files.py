@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from stagescope.core.errors import InputError
 from stagescope.corpora import files as text_files
 from stagescope.corpora.files import documents, guess_layout
 from stagescope.corpora.tokens import SPLIT
-from stagescope.errors import InputError
 
 
 def read(path, layout):

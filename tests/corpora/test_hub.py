@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from stagescope.core.errors import InputError
 from stagescope.corpora import hub as corpus_hub
 from stagescope.corpora.known import locate
-from stagescope.errors import InputError
 
 
 @pytest.fixture

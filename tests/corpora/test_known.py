@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import stagescope as ss
+from stagescope.core.errors import InputError
+from stagescope.core.spec import build
 from stagescope.corpora import hub as corpus_hub
 from stagescope.corpora.known import KNOWN, locate
-from stagescope.errors import InputError
-from stagescope.spec import build
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from stagescope.core.errors import InputError
 from stagescope.corpora import pieces as text_pieces
 from stagescope.corpora.pieces import learn_pieces
-from stagescope.errors import InputError
 
 TYPES = (" low", " lower", " newest", " widest", "<|endoftext|>")
 COUNTS = np.array([50, 20, 60, 30, 4])

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stagescope.core.errors import InputError
 from stagescope.corpora.vocabulary import UNKNOWN, most_frequent
-from stagescope.errors import InputError
 
 TYPES = ("c", "a", "b", "d")
 COUNTS = np.array([2, 5, 2, 1])

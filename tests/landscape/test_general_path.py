@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.autodiff import jnp
+from stagescope.flow.autodiff import jnp
 from stagescope.landscape.saddle_path import plain_time
 
 STRENGTHS = np.array([2.0, 0.7])

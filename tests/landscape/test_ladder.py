@@ -11,7 +11,7 @@ from stagescope.landscape import escape as leaving
 from stagescope.landscape import ladder as ladders
 from stagescope.landscape.ladder import Rung
 from stagescope.landscape.limits import LIMITS
-from stagescope.reporting.portrait import portrait
+from stagescope.show.portrait import portrait
 from tests.landscape.laws import VALUES, Power, deep_loss, deep_start, product_loss, product_start
 
 
@@ -80,7 +80,7 @@ def test_a_drift_is_followed():
 
 def test_a_search_towards_infinity_is_given_up():
     """exp(-x) falls for ever: steps stay as long as they are, and a zero would be far away."""
-    from stagescope.autodiff import jnp
+    from stagescope.flow.autodiff import jnp
 
     law = ss.JaxObjective(lambda p: jnp.exp(-p["x"]).sum())
     run = ss.evolve(law, {"x": np.zeros(1)}, ss.GradientFlow(), until=20.0, record=ss.Uniform(frames=200))

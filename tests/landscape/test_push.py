@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.errors import InputError
-from stagescope.fields.field import as_field
+from stagescope.core.errors import InputError
+from stagescope.core.params import Layout
+from stagescope.flow.field import as_field
 from stagescope.landscape import derivatives
 from stagescope.landscape.spectrum import direction
-from stagescope.params import Layout
 
 
 def pass_between(params):

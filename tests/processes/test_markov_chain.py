@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
+from stagescope.core.params import key
+from stagescope.core.spec import build
 from stagescope.papers.focus_dilution.model import asymmetric_law
-from stagescope.params import key
-from stagescope.spec import build
 
 
 @st.composite

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.processes.strategies import Strategies
 
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope import caches
-from stagescope.dynamics.kept import counts, keeping
+from stagescope.core import caches
+from stagescope.flow.kept import counts, keeping
 from stagescope.readings.answers import decoded, encoded, kept_answer
 from stagescope.runs.run import Arrays
 

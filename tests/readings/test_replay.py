@@ -10,8 +10,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import main
-from stagescope.papers.rebuild import field_of, replay_of
 from stagescope.readings import replay as replaying
+from stagescope.readings.rebuild import field_of, replay_of
 from stagescope.readings.replay import ReplayTest, position_of
 from stagescope.runs.run import Arrays, Run
 

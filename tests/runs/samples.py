@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.spec import digest
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import Manifest
 from stagescope.runs.run import Arrays, Run
 from stagescope.runs.writer import Writer, header
-from stagescope.spec import digest
 
 SPEC: dict[str, Any] = {
     "field": {"type": "own", "name": "sample"},

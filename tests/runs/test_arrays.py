@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import stagescope as ss
-from stagescope.errors import DamagedRun, InputError
+from stagescope.core.errors import DamagedRun, InputError
 from stagescope.runs import arrays
 from stagescope.runs.arrays import Column
 from stagescope.runs.writer import Writer

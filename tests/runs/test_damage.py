@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stagescope.errors import DamagedRun, NotARun, StoreError
+from stagescope.core.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import store
 from stagescope.runs.manifest import read as read_manifest
 from tests.runs import samples

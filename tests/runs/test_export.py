@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray
 
-from stagescope.errors import InputError, StoreError
+from stagescope.core.errors import InputError, StoreError
 from stagescope.runs.export import SUFFIX, export
 from stagescope.runs.run import Arrays, Run
 from stagescope.runs.store import load, verify

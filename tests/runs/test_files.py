@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stagescope.errors import StoreError
+from stagescope.core.errors import StoreError
 from stagescope.runs import files
 
 

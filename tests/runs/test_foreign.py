@@ -12,7 +12,7 @@ import pytest
 import safetensors.numpy as safetensors
 
 from stagescope.cli.main import run as command
-from stagescope.errors import DamagedRun, InputError, StoreError
+from stagescope.core.errors import DamagedRun, InputError, StoreError
 from stagescope.runs import files, store
 from stagescope.runs.export import export
 from stagescope.runs.manifest import Manifest

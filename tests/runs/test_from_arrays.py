@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from tests.reporting.decode import Parts
+from tests.show.decode import Parts
 
 STEP = np.unique(np.concatenate([np.round(np.geomspace(1, 3000, 100)), np.linspace(0, 3000, 40).round()])).astype(int)
 CLOCK = np.log(STEP + 10.0)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.errors import DamagedRun, NotARun, StoreError
+from stagescope.core.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files, manifest
 from tests.runs import samples
 

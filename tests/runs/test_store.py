@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from stagescope.errors import DamagedRun, InputError, NotARun, StoreError
+from stagescope.core.errors import DamagedRun, InputError, NotARun, StoreError
 from stagescope.runs import store
 from stagescope.runs.run import Arrays, Run
 from tests.runs import samples

@@ -15,7 +15,7 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.errors import InputError, StoreError
+from stagescope.core.errors import InputError, StoreError
 from stagescope.runs import files, store, writer
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import read as read_manifest

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from stagescope.papers.registry import study
+from stagescope.readings.registry import study
 from stagescope.sweeping.plan import Plan, Point, new_id, points, requested
 from stagescope.sweeping.worker import Task
 

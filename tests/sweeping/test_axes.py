@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.errors import InputError
-from stagescope.papers.registry import study
+from stagescope.core.errors import InputError
+from stagescope.readings.registry import study
 from stagescope.sweeping.axes import grid_axis, merged
 
 FD = study("focus-dilution")

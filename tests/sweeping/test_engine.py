@@ -14,7 +14,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run
-from stagescope.errors import InputError, StagescopeError, StoreError
+from stagescope.core.errors import InputError, StagescopeError, StoreError
 from stagescope.runs.files import Lock
 from stagescope.sweeping import dispatch, engine
 from stagescope.sweeping import dispatch as cluster

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stagescope.diagrams.numbers import numbers, select
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.landscape.saddle_path import Predicted
-from stagescope.papers import predicting
-from stagescope.papers.registry import study
+from stagescope.readings import predicting
+from stagescope.readings.registry import study
+from stagescope.show.diagram_numbers import numbers, select
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.table import PREDICTED_FILE
-from tests.diagrams.sweeps import sweep
+from tests.show.sweeps import sweep
 
 SCALE = Axis(name="scale", kind="linear", values=(1.0, 2.0, 4.0))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import stagescope as ss
-from stagescope.errors import StagescopeError
+from stagescope.core.errors import StagescopeError
 from validation.sweep_killing import Hunt, audit, unlike
 
 FLOWS = ("focus-dilution", "--grid", "pi.0=.4,.5,.6", "--grid", "persistence=.4:.7:4")

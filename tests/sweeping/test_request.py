@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.errors import InputError
-from stagescope.papers.registry import studies, study
+from stagescope.core.errors import InputError
+from stagescope.readings.registry import studies, study
 from stagescope.sweeping.plan import points, requested
 
 FD = study("focus-dilution")

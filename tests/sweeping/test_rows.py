@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.errors import StoreError
+from stagescope.core.errors import StoreError
 from stagescope.sweeping.rows import Rows, RowWriter, _Row, line_of, row_of
 from stagescope.sweeping.table import load_sweep, verify_sweep
 from tests.sweeping.small import cheap_plan

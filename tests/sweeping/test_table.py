@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.errors import InputError, NotARun
+from stagescope.core.errors import InputError, NotARun
 from stagescope.sweeping import columns as statistics
 from stagescope.sweeping.columns import interval, median
 from stagescope.sweeping.plan import points

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from stagescope.cli.main import run
-from stagescope.errors import InputError, NotARun, StoreError
+from stagescope.core.errors import InputError, NotARun, StoreError
 from stagescope.sweeping.plan import load_plan, points
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.table import load_sweep, verify_sweep

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import stagescope as ss
-from stagescope.papers.registry import study
+from stagescope.readings.registry import study
 from stagescope.runs.files import Lock
 from stagescope.sweeping import worker
 from stagescope.sweeping.plan import new_id, points

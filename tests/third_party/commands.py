@@ -21,7 +21,7 @@ def answer(command: str) -> dict[str, Any]:
 def interrupted(words: list[str]) -> int:
     """A command in which Ctrl-C is pressed at the fifth point of the walk."""
     from stagescope.cli.main import run
-    from stagescope.dynamics.evolve import Journey
+    from stagescope.flow.evolve import Journey
 
     walk = Journey.walk
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.core.errors import InputError
 from stagescope.detect.stage import Stage, Stages
-from stagescope.errors import InputError
 from stagescope.views.view import SmallTable, any_explained, captions, occurring, plain
-from tests.reporting.runs import small
+from tests.show.runs import small
 from tests.watching.forged import Plant, forged, warm
 
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from stagescope.reporting.bundle import VIEWER
+from stagescope.show.bundle import VIEWER
 from stagescope.views.figure import CATEGORIES, DIVERGING, SEQUENTIAL, TINTS, ramp
 
 SOURCE = (VIEWER / "colours.js").read_text(encoding="utf-8")

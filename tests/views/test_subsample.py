@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.papers.reading import reading
+from stagescope.readings.reading import reading
 from stagescope.views import curves as thin
 from stagescope.views.any_run import any_views, singular_values
 from stagescope.views.curves import MOST, curves, many_curves, plane

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.watching.capture import Capture, Plan, attend, tried
 from stagescope.watching.observer import Observer
 from stagescope.watching.probe import make_probe

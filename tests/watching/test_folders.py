@@ -13,7 +13,7 @@ import torch
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.watching.folders import DamagedCheckpoint, checkpoints, listed, number
 
 WEIGHTS = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(7, dtype=np.int64)}

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.watching.capture import attend, device_of, logits_of, predict, tried, unwrapped, without_trace
 from tests.watching.models import VOCABULARY, Fused, Gpt, Scripted, equal, made, tokens
 

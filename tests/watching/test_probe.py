@@ -9,7 +9,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.watching.probe import Probe, embedding_of, make_probe, vocabulary_of
 from tests.watching.models import VOCABULARY, Scripted, made, tokens
 

@@ -18,9 +18,9 @@ import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.watching import logs
 from stagescope.watching.logs import PREFIX, Log, record, scalar
-from tests.reporting.decode import Parts
 from tests.runs import samples
 from tests.runs.test_export import watched
+from tests.show.decode import Parts
 
 STEP = np.unique(np.concatenate([np.round(np.geomspace(1, 3000, 100)), np.linspace(0, 3000, 40).round()])).astype(int)
 CLOCK = np.log(STEP + 10.0)
@@ -378,11 +378,11 @@ def test_too_many_tags_and_too_many_numbers_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ss.InputError, match="more than 1,000 tags of scalars; choose some of them with --tags"):
         ss.from_tensorboard(folder)
     assert len(ss.from_tensorboard(folder, tags="tag 1*").series) == 1 + 1 + 10 + 100 + 1
-    monkeypatch.setattr("stagescope.memory.MACHINE", 100_000)
+    monkeypatch.setattr("stagescope.core.memory.MACHINE", 100_000)
     with pytest.raises(ss.InputError, match=r"the curves of this log would take .* \(112 x 112 numbers\)"):
         ss.from_tensorboard(folder, tags="tag 1*")
     monkeypatch.setattr(logs, "CHECKED", 64)
-    monkeypatch.setattr("stagescope.memory.MACHINE", 2000)
+    monkeypatch.setattr("stagescope.core.memory.MACHINE", 2000)
     with pytest.raises(ss.InputError, match="the scalars of this log would take"):
         ss.from_tensorboard(folder, tags="tag 1*")
 

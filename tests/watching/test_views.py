@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.reporting.page import scene_title, scenes_of
-from stagescope.reporting.portrait import portrait, provenance
 from stagescope.runs.run import Arrays
+from stagescope.show.page import scene_title, scenes_of
+from stagescope.show.portrait import portrait, provenance
 from stagescope.views.view import Curves, Matrices
 from stagescope.watching import views as watched_views
 from stagescope.watching.source import RECORDED, token_label, token_labels

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 import stagescope as ss
-from stagescope.papers.rebuild import field_of
-from stagescope.params import Layout, key
+from stagescope.core.params import Layout, key
+from stagescope.core.spec import build
+from stagescope.readings.rebuild import field_of
 from stagescope.runs.run import Arrays, Run
-from stagescope.spec import build
 
 Random = np.random.Generator
 Frames = Mapping[str, np.ndarray]

@@ -12,11 +12,12 @@ from functools import partial
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
-from stagescope.dynamics.descent import Adam, Descent
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes, Uniform
-from stagescope.errors import StagescopeError
+from stagescope.core.errors import StagescopeError
+from stagescope.core.params import root_mean_square
+from stagescope.flow.descent import Adam, Descent
+from stagescope.flow.evolve import evolve
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.record import AtTimes, Uniform
 from stagescope.papers.focus_dilution.family import (
     attention_rate,
     condensation_rate,
@@ -30,7 +31,6 @@ from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.stages import passes
-from stagescope.params import root_mean_square
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
 from validation.nulls import focus_dilution_adam as adam

@@ -13,17 +13,17 @@ from functools import partial
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
-from stagescope.dynamics.descent import Adam, Descent
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.record import Uniform
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params
+from stagescope.flow.descent import Adam, Descent
+from stagescope.flow.evolve import evolve
+from stagescope.flow.record import Uniform
 from stagescope.papers.focus_dilution.evidence_adam import path_rate
 from stagescope.papers.focus_dilution.head_prediction import head_curves
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.stages import row_cycles
-from stagescope.params import Params
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
+from stagescope.core.params import key
 from stagescope.corpora.known import TOPICS, locate
-from stagescope.papers.registry import study
-from stagescope.params import key
+from stagescope.readings.registry import study
 from stagescope.runs.run import Run
 
 CORPORA = (TOPICS, "wikitext-2", "tinystories", "tiny-shakespeare")

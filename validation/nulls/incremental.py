@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
+from stagescope.core.params import key
 from stagescope.detect.levels import transitions
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import LogSpaced
+from stagescope.flow.evolve import evolve
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.record import LogSpaced
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import dense, head_curves, lag_curves
 from stagescope.papers.incremental.regression import RegressionForms, RegressionHeads, RegressionLoss
 from stagescope.papers.incremental.study import STUDY
-from stagescope.params import key
 from stagescope.runs.run import Arrays, Run
 
 FIXED = 40.0

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
+from stagescope.core.params import Params, key
+from stagescope.flow.evolve import evolve
+from stagescope.flow.gradient_flow import GradientFlow
 from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.loss import LinearPopulation
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.linear_icl.setup import flow_frames
-from stagescope.papers.rebuild import rebuilt
-from stagescope.params import Params, key
+from stagescope.readings.rebuild import rebuilt
 from stagescope.runs.run import Run
 
 Random = np.random.Generator

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
+from stagescope.core.params import key
 from stagescope.papers.markov_icl.study import STUDY
-from stagescope.params import key
 from stagescope.runs.run import Arrays, Run
 
 Random = np.random.Generator

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
-from stagescope.dynamics.descent import GD, Descent
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import Every, LogSpaced
-from stagescope.papers.rebuild import replay
-from stagescope.papers.registry import run_study
+from stagescope.core.params import key
+from stagescope.flow.descent import GD, Descent
+from stagescope.flow.evolve import evolve
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.record import Every, LogSpaced
 from stagescope.papers.scan_snap.forms import t0_prime
 from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation, PairwiseResidual
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import law_of
 from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
-from stagescope.params import key
+from stagescope.readings.rebuild import replay
+from stagescope.readings.registry import run_study
 from stagescope.runs.run import Run
 
 Random = np.random.Generator

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
+from stagescope.core.errors import InputError
+from stagescope.core.params import key
 from stagescope.corpora.known import TOPICS, locate
-from stagescope.errors import InputError
-from stagescope.papers.registry import study
-from stagescope.params import key
+from stagescope.readings.registry import study
 from stagescope.runs.run import Run
 
 QUERIES = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stagescope.claims.comparison import Comparison, OverRuns, Regime
 from stagescope.claims.inputs import Inputs, Rates
+from stagescope.core.errors import InputError, StagescopeError, message, raised_at
 from stagescope.detect.stage import BROKEN
-from stagescope.errors import InputError, StagescopeError, message, raised_at
 
 if TYPE_CHECKING:
     from stagescope.runs.run import Run

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.claim import Claim, Elsewhere, Outcome, Verdict
-from stagescope.errors import needed, unknown
-from stagescope.markup import block, folded, note, table, title
+from stagescope.core.errors import needed, unknown
+from stagescope.core.markup import block, folded, note, table, title
 
 if TYPE_CHECKING:
     import pandas
@@ -195,7 +195,7 @@ def _numbers(row: Verdict) -> str:
 
 def _options(place: Elsewhere) -> str:
     """As a shell takes them, and which to leave out: "--until 120 (leave out --length)"."""
-    from stagescope.options import option, option_words  # a ledger that is kept is shown without what checks options
+    from stagescope.core.options import option, option_words  # a ledger that is kept is shown without what checks options
 
     unset = [name for name, value in place.options.items() if value is None or value is False or value in ((), [])]
     words = [word for name, value in place.options.items() if name not in unset for word in option_words(name, value)]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.claims.claim import Claim
-from stagescope.errors import InputError
-from stagescope.own import imported, member, parts
+from stagescope.core.errors import InputError
+from stagescope.core.own import imported, member, parts
 
 Claims = str | Claim | Iterable[Claim]
 """Claims as a caller gives them: one, several, or "module:NAME"."""

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from stagescope.errors import InputError, unknown
-from stagescope.memory import read_table
-from stagescope.options import option, option_words
-from stagescope.papers.registry import studies, study
+from stagescope.core.errors import InputError, unknown
+from stagescope.core.memory import read_table
+from stagescope.core.options import option, option_words
+from stagescope.readings.registry import studies, study
 
 
 def refuse_unknown(verb: str, name: str, fields: Iterable[str], arguments: Iterable[str]) -> None:

@@ -8,12 +8,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import tyro
 from pydantic import BaseModel, ConfigDict, Field
 
-from stagescope.caches import FRESH, say
 from stagescope.cli.kept import print_json
-from stagescope.errors import InputError, printable
+from stagescope.core.caches import FRESH, say
+from stagescope.core.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from stagescope.papers.study import Study
+    from stagescope.readings.study import Study
     from stagescope.runs.run import Run
 
 
@@ -160,7 +160,7 @@ def objective(name: str | None) -> Any:
     """The objective that an option names; None where it is not given."""
     if name is None:
         return None
-    from stagescope.papers.rebuild import own_objective
+    from stagescope.readings.rebuild import own_objective
 
     return own_objective(name)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stagescope.caches import FRESH, say
+from stagescope.core.caches import FRESH, say
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s to start, and `evolve` uses one thread anyway
 FLAGS = {
@@ -59,7 +59,7 @@ def print_json(value: Any) -> None:
     try:
         text = json.dumps(value, indent=2, allow_nan=False)
     except ValueError:  # JSON has no infinity
-        from stagescope.spec import finite
+        from stagescope.core.spec import finite
 
         text = json.dumps(finite(value), indent=2)
     print(text)

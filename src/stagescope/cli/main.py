@@ -10,15 +10,15 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 from pydantic import BaseModel, Field, create_model
 
-from stagescope.caches import say
 from stagescope.cli import paper_commands, reading_commands, run_commands, sweep_commands, theory_commands
 from stagescope.cli.arguments import expanded, refuse_unknown
 from stagescope.cli.command import Command, StudyFlags
 from stagescope.cli.first_screen import Wrapped, at_once
 from stagescope.cli.kept import unwritten
-from stagescope.errors import InputError, StagescopeError, sentence, unknown
-from stagescope.papers.registry import package_of, studies, study
-from stagescope.papers.study import NamedSweep, Study
+from stagescope.core.caches import say
+from stagescope.core.errors import InputError, StagescopeError, sentence, unknown
+from stagescope.readings.registry import package_of, studies, study
+from stagescope.readings.study import NamedSweep, Study
 
 VERBS: dict[str, tuple[type[Command], type[StudyFlags]]] = {
     "run": (run_commands.Run, run_commands.RunFlags),

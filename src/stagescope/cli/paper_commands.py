@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 import tyro
 from pydantic import Field
 
-from stagescope.caches import say
 from stagescope.cli.command import (
     AS_JSON,
     OUT,
@@ -21,12 +20,13 @@ from stagescope.cli.command import (
     open_page,
     print_json,
 )
+from stagescope.core.caches import say
+from stagescope.core.errors import InputError, sentence
+from stagescope.core.progress import progress_for
 from stagescope.corpora.files import Layout
 from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
-from stagescope.errors import InputError, sentence
-from stagescope.papers.registry import cite, is_ours, papers, problems, studies, study
-from stagescope.papers.study import Study
-from stagescope.progress import progress_for
+from stagescope.readings.registry import cite, is_ours, papers, problems, studies, study
+from stagescope.readings.study import Study
 
 TITLE = "How attention learns: a tour"
 
@@ -55,8 +55,8 @@ class Reproduce(Command):
     quiet: bool = QUIET
 
     def run(self) -> int:
-        from stagescope.diagrams.reproducing import reproduce
-        from stagescope.papers.published import distance_table, write_distances
+        from stagescope.readings.published import distance_table, write_distances
+        from stagescope.show.reproducing import reproduce
         from stagescope.views.figure import chosen as chosen_figures
 
         if self.table:
@@ -135,7 +135,7 @@ class Calibrate(Command):
     json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.papers.calibrate import calibrate
+        from stagescope.readings.calibrate import calibrate
 
         table = calibrate(
             self.study,
@@ -177,9 +177,9 @@ class Demo(Command):
         from rich.padding import Padding
         from rich.text import Text
 
-        from stagescope.reporting.portrait import portrait
-        from stagescope.reporting.report import html_target, write
         from stagescope.runs.files import store_errors
+        from stagescope.show.portrait import portrait
+        from stagescope.show.report import html_target, write
 
         console, portraits, stored = Console(highlight=False), [], []
         with store_errors(self.out):

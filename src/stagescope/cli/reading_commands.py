@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 import tyro
 
-from stagescope.caches import say
 from stagescope.cli.command import (
     AS_JSON,
     OUT,
@@ -26,7 +25,8 @@ from stagescope.cli.command import (
     print_notes,
 )
 from stagescope.cli.kept import show
-from stagescope.errors import InputError, printable
+from stagescope.core.caches import say
+from stagescope.core.errors import InputError, printable
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
@@ -45,7 +45,7 @@ class Stages(ReadingCommand):
 
     def answered(self) -> int:
         from stagescope.cli.render import print_captions, print_stage_legend
-        from stagescope.papers.reading import reading
+        from stagescope.readings.reading import reading
 
         run_reading = reading(self.folder, objective(self.objective))
         stages = run_reading.told_stages
@@ -72,8 +72,8 @@ class Check(ReadingCommand):
     json_: Json = AS_JSON
 
     def answered(self) -> int:
-        from stagescope.papers.reading import check
-        from stagescope.papers.registry import watched_problems
+        from stagescope.readings.reading import check
+        from stagescope.readings.registry import watched_problems
         from stagescope.runs.store import load
 
         run = load(self.folder)
@@ -86,7 +86,7 @@ class Check(ReadingCommand):
         show("check", ledger, self.json_, hint=not self.explain)
         if self.explain and not self.json_:
             from stagescope.cli.render import print_claim_legend
-            from stagescope.papers.reading import reading
+            from stagescope.readings.reading import reading
 
             print_claim_legend(reading(run), ledger)
         return 0
@@ -114,7 +114,7 @@ class Ladder(ReadingCommand):
     json_: Json = AS_JSON
 
     def answered(self) -> int:
-        from stagescope.papers.reading import reading, saddle_ladder
+        from stagescope.readings.reading import reading, saddle_ladder
         from stagescope.runs.store import load
 
         stored, law = load(self.folder), objective(self.objective)
@@ -146,7 +146,7 @@ class Report(ReadingCommand):
     """no progress bar; print the path alone"""
 
     def answered(self) -> int:
-        from stagescope.reporting.report import html_target, report
+        from stagescope.show.report import html_target, report
 
         law = objective(self.objective)
         target = html_target(self.out)
@@ -182,7 +182,7 @@ class Figures(ReadingCommand):
     """no progress bar; print the paths alone"""
 
     def answered(self) -> int:
-        from stagescope.reporting.static import figures
+        from stagescope.show.static import figures
 
         notes: list[str] = []
         files = figures(
@@ -208,7 +208,7 @@ class Play(Command):
     """print the path alone"""
 
     def run(self) -> int:
-        from stagescope.reporting.play import write_play
+        from stagescope.show.play import write_play
 
         file = write_play([self.study] if self.study else [], self.out)
         print(file if self.quiet else f"{file}: {file.stat().st_size / 1e6:.1f} MB, works offline")

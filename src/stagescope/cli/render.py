@@ -12,15 +12,15 @@ from rich.text import Text
 
 from stagescope.claims.claim import Outcome
 from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
+from stagescope.core.errors import printable, sentence
 from stagescope.detect.stage import Stages, span_text
-from stagescope.errors import printable, sentence
 
 if TYPE_CHECKING:
     from stagescope.landscape.continuation import Branch
     from stagescope.landscape.ladder import Ladder
     from stagescope.landscape.saddle_path import SaddlePath
-    from stagescope.papers.reading import Reading
-    from stagescope.papers.study import Study
+    from stagescope.readings.reading import Reading
+    from stagescope.readings.study import Study
     from stagescope.watching.heads import Heads
 
 LEFT_OUT = ("not reached", "not counted")
@@ -261,7 +261,7 @@ def _value(value: Any) -> str:
 
 def print_studies() -> None:
     """All studies: what each is about, and how many presets and named sweeps it has; on a terminal of 24 lines."""
-    from stagescope.papers.registry import studies  # an answer that is kept is shown without papers
+    from stagescope.readings.registry import studies  # an answer that is kept is shown without papers
 
     table = new_table("study", "about", "presets")
     table.padding = (0, 1, 0, 0)
@@ -275,14 +275,14 @@ def print_studies() -> None:
 
 def catalogue(only: str | None = None) -> dict[str, Any]:
     """Everything that can be named on the command line, of all studies or of one."""
-    from stagescope.papers.registry import studies
+    from stagescope.readings.registry import studies
 
     return {name: _catalogued(study) for name, study in studies().items() if only in (None, name)}
 
 
 def _catalogued(study: "Study") -> dict[str, Any]:
     """What one study has; figures and claims whose modules fail to load are left out, and `problems` says why."""
-    from stagescope.papers.registry import paper_of
+    from stagescope.readings.registry import paper_of
 
     facts = {
         "title": study.title,
@@ -308,7 +308,7 @@ def _catalogued(study: "Study") -> dict[str, Any]:
 
 
 def print_catalogue(listing: dict[str, Any]) -> None:
-    from stagescope.options import option_words
+    from stagescope.core.options import option_words
 
     for name, study in listing.items():
         show(Text.assemble((name, "bold"), f" {study['title']}"))

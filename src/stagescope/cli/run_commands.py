@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from pydantic import Field
 
-from stagescope.caches import say
 from stagescope.cli.command import (
     AS_JSON,
     NO_SUMMARY,
@@ -32,12 +31,13 @@ from stagescope.cli.command import (
     print_json,
     print_notes,
 )
-from stagescope.errors import InputError, NotARun, first_names, message, printable
-from stagescope.papers.registry import study
+from stagescope.core.caches import say
+from stagescope.core.errors import InputError, NotARun, first_names, message, printable
+from stagescope.readings.registry import study
 
 if TYPE_CHECKING:
-    from stagescope.options import Options
-    from stagescope.papers.study import Study
+    from stagescope.core.options import Options
+    from stagescope.readings.study import Study
     from stagescope.runs.manifest import Manifest
     from stagescope.runs.run import Run as StoredRun
 
@@ -93,7 +93,7 @@ class Resume(Command):
     json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.papers.rebuild import resume
+        from stagescope.readings.rebuild import resume
 
         with warnings.catch_warnings():  # those of a run that goes on elsewhere, as plain lines
             warnings.simplefilter("always", UserWarning)
@@ -121,7 +121,7 @@ class Verify(Command):
                 continue
             problem = "--replay is for runs; leave it out for a sweep"
             if "run" in facts:  # whether its law passes through every frame
-                from stagescope.papers.rebuild import verify_replay
+                from stagescope.readings.rebuild import verify_replay
 
                 try:
                     test = verify_replay(facts["run"], law)
@@ -197,7 +197,7 @@ class Export(Command):
         if self.to in SUFFIX and not self.derived:  # without a paper, and so without what is slow to import
             print(export(load(self.folder), self.to, self.out, self.overwrite))
             return 0
-        from stagescope.reporting import exporting
+        from stagescope.show import exporting
 
         notes: list[str] = []
         print(exporting.export(self.folder, self.to, self.out, derived=self.derived, overwrite=self.overwrite, said=notes.append))
@@ -286,8 +286,8 @@ class Fork(Command):
     json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.papers.fork import fork
-        from stagescope.papers.fork_difference import fork_difference
+        from stagescope.readings.fork import fork
+        from stagescope.readings.fork_difference import fork_difference
         from stagescope.runs.store import load
 
         parent, names = load(self.folder), ("at", "out", "until", "steps", "freeze", "perturb", "along", "overwrite")

@@ -21,9 +21,9 @@ from stagescope.cli.command import (
     print_json,
     print_notes,
 )
-from stagescope.errors import printable
-from stagescope.options import field_name
-from stagescope.papers.registry import study
+from stagescope.core.errors import printable
+from stagescope.core.options import field_name
+from stagescope.readings.registry import study
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep as Table
@@ -134,7 +134,7 @@ class Diagram(Command):
     """print the paths alone"""
 
     def run(self) -> int:
-        from stagescope.diagrams.diagram import diagram
+        from stagescope.show.diagram import diagram
 
         drawing = diagram(
             self.folder, self.x, self.y, self.color, at=_grids(self.at), boundary=self.boundary, out=self.out, page=self.page

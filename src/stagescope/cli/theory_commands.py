@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 
 from stagescope.cli.command import AS_JSON, OUT, PRESET, Command, Json, StudyFlags, print_json
-from stagescope.errors import InputError, message
-from stagescope.papers.registry import studies, study
+from stagescope.core.errors import InputError, message
+from stagescope.readings.registry import studies, study
 
 if TYPE_CHECKING:
     from stagescope.landscape.saddle_path import SaddlePath
-    from stagescope.papers.study import Setup, Study
+    from stagescope.readings.study import Setup, Study
 
 
 STEPS = ("optimizer", "steps", "lr", "momentum", "weight_decay", "clip", "eps", "beta1", "beta2", "lr_per_eps", "batch")
@@ -67,7 +67,7 @@ class Predict(Command):
             raise InputError("a critical scale is one of gradient flow; leave out --critical-scale, or choose --optimizer flow")
         predictions, critical = _predictions(flags), []
         if event is not None:
-            from stagescope.papers.predicting import critical_scale
+            from stagescope.readings.predicting import critical_scale
 
             critical = [(seed, critical_scale(plan.what, event, seed=seed)) for seed, plan in plans]
         if flags.json_:
@@ -107,9 +107,9 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
 
 def _path(flags: PredictFlags, plan: "Setup") -> "SaddlePath":
     """By the flow where the study is one; a saddle path goes on to its end unless --until is given."""
-    from stagescope.dynamics.descent import Descent
-    from stagescope.dynamics.flow import GradientFlow
-    from stagescope.papers.predicting import UNTIL, flow_events, predict, saddle_path
+    from stagescope.flow.descent import Descent
+    from stagescope.flow.gradient_flow import GradientFlow
+    from stagescope.readings.predicting import UNTIL, flow_events, predict, saddle_path
 
     flow, until = plan.dynamics, plan.until
     if isinstance(flow, Descent) and _by_steps(flags, plan):
@@ -125,8 +125,8 @@ def _path(flags: PredictFlags, plan: "Setup") -> "SaddlePath":
 
 def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, Setup]":
     """The start scale, and what a run from it would be made of."""
-    from stagescope.dynamics.descent import GD, Descent
-    from stagescope.fields.field import as_field
+    from stagescope.flow.descent import GD, Descent
+    from stagescope.flow.field import as_field
 
     of_study = study(flags.study_name)
     settings = flags.options_of(of_study)
@@ -146,7 +146,7 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
 
 def _by_steps(flags: PredictFlags, plan: "Setup") -> bool:
     """Whether a start moves by steps that a paper predicts as such."""
-    from stagescope.dynamics.descent import Descent
+    from stagescope.flow.descent import Descent
 
     return isinstance(plan.dynamics, Descent) and _predicts_steps(study(flags.study_name))
 
@@ -205,10 +205,10 @@ class Continue(Command):
     def run(self) -> int:
         flags: ContinueFlags = self.study
         if flags.out is not None:
-            from stagescope.diagrams.bifurcation import check_out
+            from stagescope.show.bifurcation import check_out
 
             check_out(flags.out)
-        from stagescope.papers.continuing import continue_point, option_family
+        from stagescope.readings.continuing import continue_point, option_family
 
         parts = flags.rung.strip("() ").split(",")
         if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
@@ -227,7 +227,7 @@ class Continue(Command):
         family = option_family(of_study, options, flags.over)
         over, branch = family.name, continue_point(family, family.value, rung=rung, low=flags.from_, high=flags.to)
         if flags.out is not None:
-            from stagescope.diagrams.bifurcation import draw_branch
+            from stagescope.show.bifurcation import draw_branch
 
             draw_branch(branch, flags.out, title=f"{flags.study_name}: critical points ({flags.rung})", over=over)
         if flags.json_:

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from pydantic import Field
 
+from stagescope.core.errors import InputError, unknown
+from stagescope.core.memory import require_memory
+from stagescope.core.params import key
+from stagescope.core.progress import Progress
 from stagescope.corpora.files import Layout, guess_layout
 from stagescope.corpora.kernel import lagged_pairs
 from stagescope.corpora.known import KNOWN, TOPICS, anchored, locate
@@ -16,11 +20,7 @@ from stagescope.corpora.pieces import learn_pieces
 from stagescope.corpora.reading import RawText, read_again, read_text
 from stagescope.corpora.tokens import Tokens
 from stagescope.corpora.vocabulary import UNKNOWN, most_frequent, tally
-from stagescope.errors import InputError, unknown
-from stagescope.memory import require_memory
-from stagescope.params import key
 from stagescope.processes.markov_chain import Chain, MarkovChain
-from stagescope.progress import Progress
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

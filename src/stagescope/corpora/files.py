@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 
 Layout = Literal["text", "lines", "separated", "jsonl"]
 SEPARATOR = "<|endoftext|>"

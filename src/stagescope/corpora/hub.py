@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from stagescope.core.errors import InputError
 from stagescope.corpora.files import SEPARATOR
-from stagescope.errors import InputError
 
 PARTS = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
 """File of each split of the hub."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagescope.kernels import njit
+from stagescope.flow.kernels import njit
 
 
 @njit(cache=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stagescope.core.errors import InputError
 from stagescope.corpora import hub as corpus_hub
 from stagescope.corpora.files import Layout
 from stagescope.corpora.tokens import Tokens
-from stagescope.errors import InputError
 
 FOLDER = "STAGESCOPE_DATA"
 """The environment variable that names the folder of corpora."""

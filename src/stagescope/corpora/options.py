@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from stagescope.core.options import Options
 from stagescope.corpora.files import Layout
-from stagescope.options import Options
 
 if TYPE_CHECKING:
+    from stagescope.core.progress import Progress
     from stagescope.corpora.corpus import TextCorpus
-    from stagescope.progress import Progress
 
 
 CORPUS: Any = Field("topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text")
@@ -57,7 +57,7 @@ class TextOptions(Options):
 
     def prepare(self, progress: bool | None) -> None:
         """Read the text with a bar; it then stays in memory for the set-up."""
-        from stagescope.progress import progress_for
+        from stagescope.core.progress import progress_for
 
         self.read(progress_for(progress))
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError, needed
 from stagescope.corpora.files import SEPARATOR
 from stagescope.corpora.vocabulary import UNKNOWN, most_frequent, token_type
-from stagescope.errors import InputError, needed
 
 RARE = 5e-4
 """Characters that together make up less than this share of the text are <unk>, as is usual for byte-pair encoding."""

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_memory
+from stagescope.core.progress import Progress
 from stagescope.corpora.files import Layout, documents
 from stagescope.corpora.known import KNOWN, TOPICS, Known, Part, anchored, folders, locate, texts_of_this_name
 from stagescope.corpora.tokens import Reader, Stream, Tokens
-from stagescope.errors import InputError
-from stagescope.memory import require_memory
-from stagescope.progress import Progress
 from stagescope.runs import files
 
 _texts: dict[tuple[object, ...], "RawText"] = {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 
 UNKNOWN = "<unk>"
 _PIECE = 1 << 24

@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_work
+from stagescope.core.params import Layout, Params, key
+from stagescope.core.spec import Described
 from stagescope.corpora.corpus import TextCorpus
-from stagescope.errors import InputError
-from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
-from stagescope.memory import require_work
-from stagescope.params import Layout, Params, key
-from stagescope.spec import Described
+from stagescope.flow.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 
 
 class WindowLoss(OfModel, Described, Objective):
@@ -111,20 +111,20 @@ class TokenWindowLoss(WindowLoss):
 
     def arrays(self, starts: np.ndarray) -> dict[str, Any]:
         """Windows (N, length + 1), the token after each of them last."""
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         places = starts[:, None] + np.arange(self.length + 1)
         return {"tokens": jnp.asarray(self.tokens[places].astype(np.int32))}
 
     @cached_property
     def _compiled(self) -> Any:
-        from stagescope.autodiff import jax
+        from stagescope.flow.autodiff import jax
 
         return jax.jit(jax.value_and_grad(self.loss))
 
     def of_windows(self, params: Params, starts: np.ndarray) -> Found:
         """Chunk by chunk, summed in float64."""
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         cast = {name: jnp.asarray(block, self.precision) for name, block in params.items()}
         total, sums = 0.0, {name: np.zeros(np.shape(block)) for name, block in params.items()}

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from stagescope.core.errors import InputError
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.limits import LIMITS
 from stagescope.detect.stage import Event
-from stagescope.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ A Kalman filter with four states whitens the curve and every regressor at once.
 
 import numpy as np
 
-from stagescope.kernels import njit
+from stagescope.flow.kernels import njit
 
 
 @njit(cache=True)

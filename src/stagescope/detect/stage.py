@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.markup import block, folded, note, number, table, title
+from stagescope.core.markup import block, folded, note, number, table, title
 
 State = Literal["reached", "not reached", "at the start", "unreliable", "not counted"]
 BROKEN = ("diverged", "failed")

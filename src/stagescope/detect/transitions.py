@@ -17,13 +17,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from stagescope.core.errors import InputError
 from stagescope.detect.events import around, first_crossing
 from stagescope.detect.limits import LIMITS
 from stagescope.detect.noise import FLUTTER, flutter
 from stagescope.detect.noise_kernel import deviance, search, whiten
 from stagescope.detect.shapes import FORMS, LONGEST, STEPS, Dictionary, Shape, columns
 from stagescope.detect.stage import Transition
-from stagescope.errors import InputError
 
 QUIET = np.array([0.0, -12.0, -12.0])
 """White noise alone, as (atanh rho, ln Brownian, ln bend)."""

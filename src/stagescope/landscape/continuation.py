@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.linalg import norm
 
-from stagescope.errors import InputError
-from stagescope.fields.field import JaxObjective, Objective
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params
+from stagescope.flow.field import JaxObjective, Objective
 from stagescope.landscape.critical import refine
 from stagescope.landscape.derivatives import DENSE, Derivatives
 from stagescope.landscape.follower import CLOSED, Follower, Spot, Zeros
 from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.spectrum import dense_eigen
-from stagescope.params import Params
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class DenseZeros(Zeros):
         return loss, lambda vector, value: self.near(value).law(vector), lambda vector, value: self.near(value).jacobian(vector)
 
     def _traced(self) -> tuple[Compiled, Compiled, Compiled]:
-        from stagescope.autodiff import jax
+        from stagescope.flow.autodiff import jax
 
         def loss(vector: Any, value: Any) -> Any:
             objective = self.family(value)

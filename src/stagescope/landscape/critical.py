@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.linalg import norm
 
-from stagescope.fields.field import Field, Objective
+from stagescope.core.params import Params
+from stagescope.flow.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.linearise import threshold
 from stagescope.landscape.spectrum import LARGEST_DENSE, Spectrum, spectrum_at
-from stagescope.params import Params
 from stagescope.runs.run import Run
 
 CRITICAL = LIMITS.critical

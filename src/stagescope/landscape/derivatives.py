@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.fields.field import Field, FlatField, Objective, TaylorField, as_field
-from stagescope.params import Layout, Params
-from stagescope.spec import Described, digest
+from stagescope.core.errors import InputError, StagescopeError, unknown
+from stagescope.core.params import Layout, Params
+from stagescope.core.spec import Described, digest
+from stagescope.flow.field import Field, FlatField, Objective, TaylorField, as_field
 
 DENSE = 500
 """Parameters up to which the whole Jacobian is formed; above it, only products with it are."""
@@ -181,7 +181,7 @@ def _along_lines(taylor: TaylorField, rates: np.ndarray, weights: np.ndarray) ->
 @lru_cache(maxsize=64)
 def _series(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...], order: int) -> Any:
     """Taylor terms along a line, by nested forward derivatives: compiled for every order that is asked for."""
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     velocity = as_field(source.what).traced(layout, dict(rates))
 
@@ -204,7 +204,7 @@ def _series(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...
 @lru_cache(maxsize=64)
 def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> dict[str, Any]:
     """Compiled once for equal descriptions."""
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     velocity = as_field(source.what).traced(layout, dict(rates))
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.linalg import norm
 
+from stagescope.core.errors import StagescopeError
 from stagescope.detect.events import first_crossing
-from stagescope.errors import StagescopeError
-from stagescope.fields.field import Field, Objective
+from stagescope.flow.field import Field, Objective
 from stagescope.landscape.critical import FASTEST, CriticalPoint, newton
 from stagescope.landscape.derivatives import DENSE, Derivatives, NotFinite
 from stagescope.landscape.limits import EPS, LIMITS

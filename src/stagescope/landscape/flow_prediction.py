@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.solver import between, steps
-from stagescope.errors import StagescopeError
-from stagescope.fields.field import FlatField, as_field
+from stagescope.core.errors import StagescopeError
+from stagescope.core.params import Layout, Params
+from stagescope.flow.field import FlatField, as_field
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.solver import between, steps
 from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath, plain_time, unsure
-from stagescope.params import Layout, Params
 
 LOOSER = 100.0
 """Ratio of the tolerances of the two flows: their difference is the error of the looser one to this share."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.linalg import norm
 
-from stagescope.errors import InputError, StagescopeError
+from stagescope.core.errors import InputError, StagescopeError
 from stagescope.landscape.limits import EPS, LIMITS
 
 NUDGE = EPS ** (1 / 3)

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.linalg import norm
 
-from stagescope.errors import InputError
-from stagescope.fields.field import Field, Objective, as_field
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params
+from stagescope.flow.field import Field, Objective, as_field
 from stagescope.landscape.derivatives import DENSE, Derivatives
 from stagescope.landscape.general_walk import Eigen, Law, Moved, Settled, Tangents, stay_until_escape, walk
 from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.linearise import threshold
 from stagescope.landscape.saddle_path import Leg, Place, SaddlePath, of_two_sizes, unsure
 from stagescope.landscape.spectrum import blocks
-from stagescope.params import Params
 
 
 def general_path(what: Objective | Field, start: Params, until: float, seen: float = np.inf) -> SaddlePath:

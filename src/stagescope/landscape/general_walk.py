@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.linalg import norm
 
-from stagescope.dynamics.solver import Stopped, between, steps
+from stagescope.flow.solver import Stopped, between, steps
 from stagescope.landscape.critical import refine
 from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.landscape.limits import LIMITS

@@ -5,7 +5,7 @@ A row of a table is a pattern. Loops are written out: they compile in a fraction
 
 import numpy as np
 
-from stagescope.kernels import njit
+from stagescope.flow.kernels import njit
 
 _FAST = {"contract", "reassoc"}  # lets sums vectorise; no other fast-math flag, so that inf and nan keep their meaning
 DEPENDENT = 1e-13

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from stagescope.errors import InputError, unknown
-from stagescope.fields.field import Field, Objective, as_field
+from stagescope.core.errors import InputError, unknown
+from stagescope.core.markup import block, number, table, title
+from stagescope.core.progress import progress_for
+from stagescope.flow.field import Field, Objective, as_field
 from stagescope.landscape.critical import CRITICAL, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.escape import NEAR, NO_CLOCK, Visit, escape_law
 from stagescope.landscape.limits import LIMITS
-from stagescope.markup import block, number, table, title
-from stagescope.progress import progress_for
 from stagescope.runs.run import Run
 
 BATCHES = (

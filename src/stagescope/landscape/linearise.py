@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.linalg import norm
 
-from stagescope.errors import InputError, StagescopeError
-from stagescope.fields.field import Field, Objective
+from stagescope.core.errors import InputError, StagescopeError
+from stagescope.core.params import Params
+from stagescope.flow.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.limits import LIMITS
 from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate
-from stagescope.params import Params
 
 FEWEST = 5
 """Frames a rate is fitted on, at least; and the rise they span is at least a factor e."""

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stagescope.core.errors import unknown
 from stagescope.detect.events import first_crossing
-from stagescope.errors import unknown
 
 ORDER, BAR, SOLVER = 1.5, 2.5, 1e-4
 """The error in eta falls about with this power; half of an interval in units of the difference between eta and eta / 2; the

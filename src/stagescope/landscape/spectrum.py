@@ -8,12 +8,12 @@ import numpy as np
 from numpy.linalg import norm
 from pydantic import Field as Limits
 
-from stagescope.dynamics.fork import Forked
-from stagescope.errors import InputError, StagescopeError
-from stagescope.fields.field import Field, Objective
+from stagescope.core.errors import InputError, StagescopeError
+from stagescope.core.params import Layout, Params
+from stagescope.flow.field import Field, Objective
+from stagescope.flow.fork import Forked
 from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.landscape.limits import LIMITS
-from stagescope.params import Layout, Params
 
 LARGEST_DENSE = 3000
 """Parameters up to which all rates are computed where iteration fails: about .4 GB and half a minute at this size."""

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from stagescope.memory import require_memory
-from stagescope.spec import Described, Numbers
+from stagescope.core.memory import require_memory
+from stagescope.core.spec import Described, Numbers
 
 
 class Process(Described):

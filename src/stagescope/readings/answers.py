@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stagescope import caches
-from stagescope.errors import StagescopeError
+from stagescope.core import caches
+from stagescope.core.errors import StagescopeError
 from stagescope.runs import files
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def kept_answer(what: str) -> Callable[[Callable[[Any], Answer]], Callable[[Any]
     def decorated(compute: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
         @wraps(compute)
         def answer(reading: Any) -> Answer:
-            from stagescope.dynamics.kept import keeping
+            from stagescope.flow.kept import keeping
 
             run = reading.run
             # An objective of the user's, or a control, is no part of the run.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stagescope.claims.comparison import Condition
-from stagescope.errors import InputError
-from stagescope.params import Params, root_mean_square
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params, root_mean_square
 from stagescope.runs.run import Run
 
 if TYPE_CHECKING:
-    from stagescope.papers.reading import Reading
+    from stagescope.readings.reading import Reading
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,17 +22,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stagescope.dynamics.dynamics import Dynamics, SolveFailed, TinyStart
-from stagescope.dynamics.evolve import evolve, frames
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.fork import Forked
-from stagescope.dynamics.kept import keeping
-from stagescope.dynamics.record import AtTimes, Refined
-from stagescope.errors import InputError, StagescopeError, message
-from stagescope.fields.field import Field
-from stagescope.params import Layout, Params, key
+from stagescope.core.errors import InputError, StagescopeError, message
+from stagescope.core.params import Layout, Params, key
+from stagescope.core.spec import build
+from stagescope.flow.dynamics import Dynamics, SolveFailed, TinyStart
+from stagescope.flow.evolve import evolve, frames
+from stagescope.flow.field import Field
+from stagescope.flow.fork import Forked
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.kept import keeping
+from stagescope.flow.record import AtTimes, Refined
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 Made = TypeVar("Made")
 REPLAYS = 3

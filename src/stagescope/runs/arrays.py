@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import DamagedRun, InputError, needed
-from stagescope.spec import Json
+from stagescope.core.errors import DamagedRun, InputError, needed
+from stagescope.core.spec import Json
 
 _TYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8"}
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.errors import InputError, needed, printable, unknown
+from stagescope.core.errors import InputError, needed, printable, unknown
+from stagescope.core.spreadsheet import cell
 from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
-from stagescope.spreadsheet import cell
 
 if TYPE_CHECKING:
     import xarray

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from stagescope.errors import InputError, StoreError
+from stagescope.core.errors import InputError, StoreError
 
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and resume",

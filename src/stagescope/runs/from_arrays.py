@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, message
-from stagescope.memory import require_stored
-from stagescope.params import check_name
+from stagescope.core.errors import InputError, message
+from stagescope.core.memory import require_stored
+from stagescope.core.params import check_name
 from stagescope.runs.run import Arrays, Run
 
 TAKEN = ("t", "step", "loss", "speed")

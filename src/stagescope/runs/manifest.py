@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from stagescope.errors import DamagedRun, NotARun, StoreError
+from stagescope.core.errors import DamagedRun, NotARun, StoreError
+from stagescope.core.spec import Json, Spec, types_of
+from stagescope.core.threads import blas_threads
 from stagescope.runs import files
-from stagescope.spec import Json, Spec, types_of
-from stagescope.threads import blas_threads
 
 SCHEMA = 2
 NAME = "manifest.json"

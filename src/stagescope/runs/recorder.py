@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, StagescopeError, message
+from stagescope.core.errors import InputError, StagescopeError, message
+from stagescope.core.spec import digest
 from stagescope.runs import manifest as manifests
 from stagescope.runs.arrays import Column
 from stagescope.runs.from_arrays import check_free, numbers
 from stagescope.runs.run import DONE, Arrays, Run
 from stagescope.runs.store import load
 from stagescope.runs.writer import Writer, check_place, header
-from stagescope.spec import digest
 
 CLOCK = "step"
 _SMALLER = "record a part of it, or a mean over one of its axes"

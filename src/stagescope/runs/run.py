@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.errors import InputError, needed, printable
-from stagescope.params import Params
-from stagescope.spec import Spec, digest
+from stagescope.core.errors import InputError, needed, printable
+from stagescope.core.params import Params
+from stagescope.core.spec import Spec, digest
 
 if TYPE_CHECKING:
     import pandas

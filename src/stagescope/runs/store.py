@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stagescope.errors import DamagedRun, NotARun, StoreError
+from stagescope.core.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import arrays, files
 from stagescope.runs import manifest as manifests
 from stagescope.runs.manifest import DATA, EVENTS, NAME, OURS, Manifest

@@ -17,8 +17,8 @@ import numpy as np
 import safetensors.numpy as safetensors
 from safetensors import SafetensorError
 
-from stagescope.errors import DamagedRun, InputError, StoreError
-from stagescope.params import check_name
+from stagescope.core.errors import DamagedRun, InputError, StoreError
+from stagescope.core.params import check_name
 from stagescope.runs import arrays, files
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import CHECKPOINT, DATA, EVENTS, NAME, OURS, Manifest, environment

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from stagescope.errors import InputError, unknown
-from stagescope.options import field_name
-from stagescope.papers.study import Study
+from stagescope.core.errors import InputError, unknown
+from stagescope.core.options import field_name
+from stagescope.readings.study import Study
 
 Kind = Literal["linear", "log", "integer", "log integer", "categorical"]
 Cell = tuple[Hashable, ...]

@@ -13,8 +13,8 @@ from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from stagescope.errors import InputError, StagescopeError
-from stagescope.papers.registry import study as study_named
+from stagescope.core.errors import InputError, StagescopeError
+from stagescope.readings.registry import study as study_named
 from stagescope.sweeping.plan import Point, versions
 from stagescope.sweeping.progress import SweepProgress
 from stagescope.sweeping.rows import RowWriter

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.claims.own import forget, own_claims
-from stagescope.dynamics.evolve import Interrupted
-from stagescope.errors import InputError, StoreError, needed
-from stagescope.papers.registry import study as study_named
+from stagescope.core.errors import InputError, StoreError, needed
+from stagescope.flow.evolve import Interrupted
+from stagescope.readings.registry import study as study_named
 from stagescope.runs.files import Lock, refuse_foreign, store_errors
 from stagescope.sweeping.axes import Scale
 from stagescope.sweeping.columns import Rules, outdated

@@ -20,14 +20,14 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 import stagescope
 from stagescope.claims.own import own_claims, source_digest
-from stagescope.errors import InputError, NotARun, shortened, unknown
-from stagescope.options import Options, Unused, field_name, option
-from stagescope.papers.registry import studies
-from stagescope.papers.registry import study as study_named
-from stagescope.papers.study import NamedSweep, Study
+from stagescope.core.errors import InputError, NotARun, shortened, unknown
+from stagescope.core.options import Options, Unused, field_name, option
+from stagescope.core.spec import Json, digest
+from stagescope.readings.registry import studies
+from stagescope.readings.registry import study as study_named
+from stagescope.readings.study import NamedSweep, Study
 from stagescope.runs.files import read, replace, sha256, store_errors
 from stagescope.runs.manifest import sealed
-from stagescope.spec import Json, digest
 from stagescope.sweeping.axes import MOST_POINTS, Axis, Value, checked, grid_axis, kind_of, merged, ordered, split
 
 

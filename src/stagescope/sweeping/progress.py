@@ -3,8 +3,8 @@
 import sys
 import time
 
-from stagescope.caches import say
-from stagescope.progress import Shown
+from stagescope.core.caches import say
+from stagescope.core.progress import Shown
 from stagescope.sweeping.axes import spelled
 from stagescope.sweeping.plan import Point
 from stagescope.sweeping.rows import outcome, reached_end

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import product
 
-from stagescope.errors import InputError, unknown
+from stagescope.core.errors import InputError, unknown
 from stagescope.sweeping.axes import Axis, Box, Cell, Scale, leaves, middles_of
 from stagescope.sweeping.columns import columns_of
 from stagescope.sweeping.plan import Plan

@@ -21,9 +21,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from stagescope.core.spec import canonical
 from stagescope.runs.files import no_link, store_errors, sync
 from stagescope.runs.run import DONE
-from stagescope.spec import canonical
 from stagescope.sweeping.axes import Axis
 
 _OPEN, _MIDDLE, _CLOSE = b'{"check":"', b'","row":', b"}"

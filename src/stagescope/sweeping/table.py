@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import stagescope
-from stagescope.errors import InputError, NotARun, StagescopeError, StoreError, first_names, message, unknown
-from stagescope.markup import block, note, number, table, title
-from stagescope.papers.registry import stored_study
-from stagescope.progress import progress_for
+from stagescope.core.errors import InputError, NotARun, StagescopeError, StoreError, first_names, message, unknown
+from stagescope.core.markup import block, note, number, table, title
+from stagescope.core.progress import progress_for
+from stagescope.core.spreadsheet import cell
+from stagescope.readings.registry import stored_study
 from stagescope.runs.files import foreign, publish
 from stagescope.runs.store import verify
-from stagescope.spreadsheet import cell
 from stagescope.sweeping.axes import Axis, Value, ordered, spelled
 from stagescope.sweeping.columns import CONFIDENCE, Column, Lack, columns_of, summarised
 from stagescope.sweeping.plan import FILE, Plan, changed_file, load_plan
@@ -49,7 +49,7 @@ def predictions(folder: Path, rows: Sequence[Row]) -> Paths:
 
 
 def _predicted(row: Row) -> dict[str, Any]:
-    from stagescope.papers.predicting import UNTIL, planned_path
+    from stagescope.readings.predicting import UNTIL, planned_path
 
     try:
         study = stored_study(row["study"])
@@ -93,7 +93,7 @@ def _column(paths: Mapping[str, Mapping[str, Any]], name: str) -> Column:
     def lacks(row: Row) -> Lack:
         return "not reached" if name in events(row) else "none"
 
-    from stagescope.papers.predicting import UNTIL
+    from stagescope.readings.predicting import UNTIL
 
     return Column(f"{PREFIX}{name}", "time", None, lambda row: events(row).get(name), lacks, horizon=UNTIL)
 

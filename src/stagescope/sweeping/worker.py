@@ -20,11 +20,11 @@ from typing import Any
 import stagescope
 from stagescope.claims.claim import Claim
 from stagescope.claims.own import forget, own_claims, source_digest
-from stagescope.errors import NotARun, StagescopeError, sentence, shortened
-from stagescope.papers.registry import study as study_named
-from stagescope.papers.study import Study
+from stagescope.core.errors import NotARun, StagescopeError, sentence, shortened
+from stagescope.core.spec import Json, finite
+from stagescope.readings.registry import study as study_named
+from stagescope.readings.study import Study
 from stagescope.runs.run import Run
-from stagescope.spec import Json, finite
 from stagescope.sweeping.columns import Rules
 from stagescope.sweeping.plan import MEASURES, Measure, Plan, Point, changed_file, load_plan, versions
 from stagescope.sweeping.rows import Attempts, Row, RowWriter
@@ -89,7 +89,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         if "events" in measures:
             facts |= _events(run)
         if "verdicts" in measures:
-            from stagescope.papers.reading import check
+            from stagescope.readings.reading import check
 
             verdicts, counts = {}, Counter()  # a tag that a paper uses twice is numbered
             for row in check(run, claims):
@@ -107,7 +107,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
 
 def _events(run: Run) -> Json:
     """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
-    from stagescope.papers.reading import reading
+    from stagescope.readings.reading import reading
 
     stages = reading(run).stages  # without the transitions of all curves, which no column shows
     spans: dict[str, float | None] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import sentence
+from stagescope.core.errors import sentence
 from stagescope.runs.export import Derived
 from stagescope.runs.run import Run
 from stagescope.views.curves import CELLS, MOST, NAMED, WORK, curves, in_parts, left_out, many_curves, shown

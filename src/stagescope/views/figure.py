@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError, unknown
+from stagescope.core.progress import Progress
 from stagescope.corpora.known import locate
-from stagescope.errors import InputError, unknown
-from stagescope.progress import Progress
 from stagescope.runs.files import check_target, publish, store_errors
 
 if TYPE_CHECKING:

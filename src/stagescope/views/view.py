@@ -16,8 +16,8 @@ import numpy as np
 
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.reference import Reference
+from stagescope.core.errors import InputError
 from stagescope.detect.stage import Stage, Stages
-from stagescope.errors import InputError
 from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.runs.run import Run

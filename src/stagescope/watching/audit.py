@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from stagescope.errors import InputError, first_names, printable, shortened
-from stagescope.progress import progress_for
-from stagescope.spec import Json
+from stagescope.core.errors import InputError, first_names, printable, shortened
+from stagescope.core.progress import progress_for
+from stagescope.core.spec import Json
 from stagescope.watching.folders import Checkpoint, DamagedCheckpoint, is_weights, listed, number, trainer_step
 from stagescope.watching.lineage import (
     ENTRIES,

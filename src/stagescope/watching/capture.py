@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, message
+from stagescope.core.errors import InputError, message
 from stagescope.watching.pytorch import Tensor, nn, torch
 from stagescope.watching.pytorch import functional as F
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from stagescope.errors import InputError, message, printable
-from stagescope.own import imported, member, parts
-from stagescope.progress import progress_for
+from stagescope.core.errors import InputError, message, printable
+from stagescope.core.own import imported, member, parts
+from stagescope.core.progress import progress_for
 from stagescope.runs.recorder import Recorder
 from stagescope.runs.run import Run
 from stagescope.watching.capture import Forward

@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
+from stagescope.core.errors import InputError
 from stagescope.detect.stage import BROKEN, Stage, Transition
 from stagescope.detect.transitions import transitions
-from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.watching.source import curve_of, head_name, model_of
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from stagescope.errors import InputError, printable
-from stagescope.spec import Json
+from stagescope.core.errors import InputError, printable
+from stagescope.core.spec import Json
 
 
 class DamagedCheckpoint(InputError):

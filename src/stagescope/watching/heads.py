@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError
 from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.detect.stage import span_text
-from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
 from stagescope.watching.source import LIMITS, gate_of, head_name, model_of

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.watching.watch import Callback
 
 try:

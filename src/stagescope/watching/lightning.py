@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from stagescope.errors import InputError, message
+from stagescope.core.errors import InputError, message
 from stagescope.watching.pytorch import Tensor, nn
 from stagescope.watching.watch import Callback
 

@@ -24,9 +24,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError, first_names, needed, unknown
+from stagescope.core.memory import require_stored
 from stagescope.detect.limits import LIMITS
-from stagescope.errors import InputError, first_names, needed, unknown
-from stagescope.memory import require_stored
 from stagescope.runs.export import outside, target, unique
 from stagescope.runs.files import check_target, entries, opened, publish, store_errors
 from stagescope.runs.from_arrays import TAKEN, from_arrays

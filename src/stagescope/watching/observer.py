@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, unknown
-from stagescope.spec import Json
+from stagescope.core.errors import InputError, unknown
+from stagescope.core.spec import Json
 from stagescope.watching.capture import Attention, Forward, attend, device_of, predict, tried, unwrapped
 from stagescope.watching.heads import SEEN_FROM, prefix_keys
 from stagescope.watching.probe import Probe, embedding_of, make_probe, vocabulary_of

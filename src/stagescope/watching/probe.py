@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, message, needed
+from stagescope.core.errors import InputError, message, needed
 from stagescope.watching.pytorch import Tensor, nn, torch
 
 SEQUENCES, LENGTH = 6, 64

@@ -1,6 +1,6 @@
 """The one door to PyTorch: where it is missing, the error says how to install it."""
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 
 try:
     import torch

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, printable
+from stagescope.core.errors import InputError, printable
 from stagescope.runs.run import Run
 
 KINDS = ("watched", "checkpoints")

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.caches import say
-from stagescope.dynamics.record import Graded, Record
-from stagescope.errors import InputError, StagescopeError, message, unknown
+from stagescope.core.caches import say
+from stagescope.core.errors import InputError, StagescopeError, message, unknown
+from stagescope.flow.record import Graded, Record
 from stagescope.runs import manifest
 from stagescope.runs.recorder import Recorder
 from stagescope.runs.run import Run

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
+from stagescope.core.params import Layout
 from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution import claims_saddles, observables
 from stagescope.papers.focus_dilution import family as forms
@@ -16,11 +17,10 @@ from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.model import asymmetric_law
-from stagescope.papers.published import published
-from stagescope.papers.reading import reading
-from stagescope.params import Layout
-from tests.papers.judged import Judged
+from stagescope.readings.published import published
+from stagescope.readings.reading import reading
 from tests.processes.test_markov_chain import chains
+from tests.readings.judged import Judged
 from validation.nulls.focus_dilution import (
     EXAGGERATED,
     INPUTS,
@@ -51,7 +51,7 @@ def only_where_asked(request, monkeypatch):
         raise ss.InputError("no path in this test")
 
     if request.node.get_closest_marker("predicts") is None:
-        monkeypatch.setattr("stagescope.papers.reading.predicted", refuse)
+        monkeypatch.setattr("stagescope.readings.reading.predicted", refuse)
 
 
 def saddle(chain, width=4, scale=2.0):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import Adam, Descent
+from stagescope.flow.descent import Adam, Descent
 from stagescope.papers.focus_dilution.adam_findings import PUBLISHED, blind_focus, epsilon_path, focus_measure, frozen_attention
 from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS, block_loss, offsets, pulls
 from stagescope.papers.focus_dilution.evidence_adam import with_independent_tokens
 from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.reading import reading
+from stagescope.readings.reading import reading
 
 CHAIN = ss.LazyChain(pi=(0.75, 0.19, 0.05, 0.01), persistence=0.8)
 LAW = TokenPopulation(model=ss.TokenAttention(vocab=4, width=256, key_width=8, scale=32.0), process=CHAIN)
@@ -127,7 +127,7 @@ def test_pulls_are_the_derivative_along_the_common_logit():
     scores, h = LAW.model.scores(params), 1e-4
 
     def loss(scaled):
-        from stagescope.fields.softmax import softmax
+        from stagescope.flow.softmax import softmax
 
         logits = softmax(scaled + np.log(CHAIN.stationary)) @ params["W0"] @ params["W1"]
         return -np.sum(CHAIN.stationary[:, None] * CHAIN.transition * np.log(softmax(logits)))

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from scipy.optimize import fsolve
 
 import stagescope as ss
-from stagescope.papers.continuing import continued, option_family
 from stagescope.papers.focus_dilution.continuation import token_rung
 from stagescope.papers.focus_dilution.family import attention_rate, stall_boundary, symmetric_margin
 from stagescope.papers.focus_dilution.ladder import condensed_start
 from stagescope.papers.focus_dilution.saddle_path import SmallModel
-from stagescope.papers.registry import study
+from stagescope.readings.continuing import continued, option_family
+from stagescope.readings.registry import study
 
 STUDY = study("focus-dilution")
 LAMBDA_C = {0.34: 0.246, 0.42: 0.375, 0.50: 0.479, 0.58: 0.566, 0.66: 0.638, 0.74: 0.701, 0.82: 0.756}

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.fields.field import Objective
+from stagescope.core.spec import build
+from stagescope.flow.field import Objective
 from stagescope.papers.focus_dilution.loss import Contexts
-from stagescope.spec import build
 from tests.processes.test_markov_chain import chains
 
 SEEDS = st.integers(0, 1000)

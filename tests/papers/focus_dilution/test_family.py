@@ -75,7 +75,7 @@ def test_the_empty_models():
 @cache
 def gradient_of_the_loss():
     """By JAX, in M and Phi; compiled once for each number of tokens."""
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     def value(product, scores, pi, transition):
         attention = jax.nn.softmax(scores + jnp.log(pi), axis=1)

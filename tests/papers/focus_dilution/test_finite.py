@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.autodiff import jax, jnp
+from stagescope.flow.autodiff import jax, jnp
 from stagescope.papers.focus_dilution.stages import passes
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 from tests.papers.focus_dilution.test_context_law import sequences
 from tests.processes.test_markov_chain import chains
 

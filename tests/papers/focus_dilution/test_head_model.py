@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.dynamics.descent import GD, Adam, CompiledLoop, Descent, GradientLoop, HeavyBall
-from stagescope.dynamics.evolve import evolve
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.core.params import Layout
+from stagescope.core.spec import build
+from stagescope.flow.descent import GD, Adam, CompiledLoop, Descent, GradientLoop, HeavyBall
+from stagescope.flow.evolve import evolve
 from stagescope.papers.focus_dilution.head_model import HeadModel, normalised
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.params import Layout
-from stagescope.spec import build
 
 CHAIN = ss.LazyChain(pi=(0.6, 0.3, 0.1), persistence=0.5)
 PUBLISHED = ss.LazyChain(pi=(0.75, 0.19, 0.05, 0.01), persistence=0.8)
@@ -151,7 +151,7 @@ def test_it_is_described_and_moves_without_jax():
     assert build(head.describe()) == head
     field = head.field()
     layout = Layout.of(point(head, 0))
-    from stagescope.dynamics.descent import loop_for
+    from stagescope.flow.descent import loop_for
 
     assert isinstance(loop_for(Descent(optimizer=Adam(), steps=1), field, layout), GradientLoop)
     descent, start = Descent(optimizer=Adam(), lr=0.01, steps=30), point(head, 0, 0.2)

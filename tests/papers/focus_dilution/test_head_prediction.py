@@ -7,16 +7,16 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as call
-from stagescope.dynamics.descent import GD, Adam, Descent
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.flow.descent import GD, Adam, Descent
 from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS
 from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.head_prediction import head_curves, head_prediction, predictable
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.stages import row_cycles
-from stagescope.papers.reading import reading
-from stagescope.papers.registry import study
+from stagescope.readings.reading import reading
+from stagescope.readings.registry import study
 
 CHAIN = ss.LazyChain(pi=(0.7, 0.2, 0.1), persistence=0.6)
 LAW = TokenPopulation(model=ss.TokenAttention(vocab=3, width=64, scale=1.0), process=CHAIN)

@@ -6,8 +6,8 @@ import pytest
 import stagescope as ss
 from stagescope.papers.focus_dilution.claims import Asymmetry
 from stagescope.papers.focus_dilution.family import plateau_amplitude, slopes
-from stagescope.papers.published import published
-from stagescope.papers.reading import reading
+from stagescope.readings.published import published
+from stagescope.readings.reading import reading
 
 REFERENCE = published("stagescope.papers.focus_dilution")
 ZERO = 1e-10

@@ -7,7 +7,7 @@ import stagescope as ss
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, slopes
 from stagescope.papers.focus_dilution.ladder import condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.model import asymmetric_law
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 
 SETTINGS = {
     "ref": ((0.5, 0.25, 0.15, 0.10), 0.6, 4.0),

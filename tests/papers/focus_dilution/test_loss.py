@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.fields.field import Objective
+from stagescope.core.params import Layout
+from stagescope.core.spec import build
+from stagescope.flow.field import Objective
 from stagescope.landscape.derivatives import DENSE
 from stagescope.papers.focus_dilution.family import escape_matrices
 from stagescope.papers.focus_dilution.stages import passes
 from stagescope.papers.focus_dilution.taylor import along_lines, many_lines
-from stagescope.papers.published import published
-from stagescope.params import Layout
-from stagescope.spec import build
+from stagescope.readings.published import published
 from tests.processes.test_markov_chain import chains
 
 SEEDS = st.integers(0, 1000)

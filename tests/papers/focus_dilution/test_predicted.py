@@ -11,8 +11,8 @@ from stagescope.papers.focus_dilution import claims
 from stagescope.papers.focus_dilution.claims_cycle import room
 from stagescope.papers.focus_dilution.claims_saddles import along_leg, leg_rate
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.reading import reading
-from tests.papers.stand_in import StandIn
+from stagescope.readings.reading import reading
+from tests.readings.stand_in import StandIn
 
 CLAIMS = {claim.tag.removeprefix("FD:"): claim for claim in claims.CLAIMS}
 

@@ -13,8 +13,8 @@ from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.observables import opening_levels, token_curves
 from stagescope.papers.focus_dilution.reading import SAMPLES
 from stagescope.papers.focus_dilution.stages import detect, row_cycles, token_cycles, total_level
-from stagescope.papers.published import published
-from stagescope.papers.reading import reading
+from stagescope.readings.published import published
+from stagescope.readings.reading import reading
 
 REFERENCE = published("stagescope.papers.focus_dilution")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.papers.focus_dilution import (
     TokenCurves,
     last_token_losses,

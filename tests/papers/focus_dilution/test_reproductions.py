@@ -7,11 +7,11 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.errors import StagescopeError
+from stagescope.core.errors import StagescopeError
 from stagescope.papers.focus_dilution.published_measures import unseen_contexts
-from stagescope.papers.published import Distance
-from stagescope.papers.study import reproduction
-from tests.papers.drawing import drawn
+from stagescope.readings.published import Distance
+from stagescope.readings.study import reproduction
+from tests.readings.drawing import drawn
 
 NAME = reproduction("focus_dilution").__name__
 figures, distances, quantities, runs = (sys.modules[f"{NAME}.{part}"] for part in ("figures", "distances", "quantities", "runs"))

@@ -224,7 +224,7 @@ def test_a_way_out_that_is_lost_to_rounding_is_not_predicted(symmetric):
 def test_the_critical_scale_is_found(monkeypatch):
     """Bisection with a stand-in for paths, where the event comes from a scale of 3e-9 on."""
     from stagescope.landscape.saddle_path import Predicted, SaddlePath
-    from stagescope.papers import predicting
+    from stagescope.readings import predicting
 
     def stand_in(what, *, scale, seed, until):
         absent = Predicted(None, absent=True)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import CompiledLoop, Descent, HeavyBall
+from stagescope.core.params import Layout, key
+from stagescope.flow.descent import CompiledLoop, Descent, HeavyBall
 from stagescope.papers.focus_dilution.loss import TokenSampled
 from stagescope.papers.focus_dilution.observables import token_curves
-from stagescope.params import Layout, key
 from tests.papers.focus_dilution.test_finite import MODEL, REF, events, flow
 
 SMALL = ss.TokenAttention(vocab=4, width=3, scale=2.0)

@@ -15,8 +15,8 @@ from stagescope.papers.focus_dilution.family import attention_rate, condensation
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.reading import FocusDilutionReading
 from stagescope.papers.focus_dilution.stages import first_move, stays
-from stagescope.papers.published import published
-from stagescope.papers.reading import reading
+from stagescope.readings.published import published
+from stagescope.readings.reading import reading
 
 REFERENCE = published("stagescope.papers.focus_dilution")
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
+from stagescope.core.params import Layout
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.papers.focus_dilution.claims_saddles import _falling
 from stagescope.papers.focus_dilution.family import (
@@ -27,7 +28,6 @@ from stagescope.papers.focus_dilution.family import (
 )
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
 from stagescope.papers.focus_dilution.model import asymmetric_law
-from stagescope.params import Layout
 from tests.processes.test_markov_chain import chains
 
 KAPPA = {(0.55, 0.6): 0.84486, (0.75, 0.8): 0.80545, (0.5, 0.5): 0.83707}

@@ -8,14 +8,14 @@ import pytest
 import stagescope as ss
 from stagescope.claims.claim import Claim
 from stagescope.claims.comparison import Regime
-from stagescope.errors import StagescopeError
+from stagescope.core.errors import StagescopeError
 from stagescope.papers.incremental.claims import CLAIMS, HEAD_CLAIMS
 from stagescope.papers.incremental.claims_escape import escapes
 from stagescope.papers.incremental.observables import dense
 from stagescope.papers.incremental.regression import RegressionForms, noises
-from stagescope.papers.reading import reading
+from stagescope.readings.reading import reading
 from stagescope.runs.run import Arrays
-from tests.papers.judged import Judged
+from tests.readings.judged import Judged
 from validation.nulls.incremental import FROZEN, NULLS
 
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.spec import build
+from stagescope.core.spec import build
 
 KINDS = ("orthogonal", "centred", "gram-schmidt")
 SEEDS = st.integers(0, 10_000)

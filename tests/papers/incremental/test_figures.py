@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from stagescope.cli.main import run as command
-from stagescope.errors import InputError, StagescopeError
+from stagescope.core.errors import InputError, StagescopeError
+from stagescope.core.progress import Progress
 from stagescope.papers.incremental import panels as measuring
 from stagescope.papers.incremental.panels import (
     FILE,
@@ -24,10 +25,9 @@ from stagescope.papers.incremental.panels import (
     reference_features,
     value,
 )
-from stagescope.papers.published import distance_table
-from stagescope.papers.registry import study
-from stagescope.papers.study import reproduction
-from stagescope.progress import Progress
+from stagescope.readings.published import distance_table
+from stagescope.readings.registry import study
+from stagescope.readings.study import reproduction
 from stagescope.views import figure
 from stagescope.views.figure import chosen, store
 

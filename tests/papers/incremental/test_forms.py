@@ -6,7 +6,7 @@ import pytest
 import stagescope as ss
 from stagescope.detect.levels import plateaus, transitions
 from stagescope.papers.incremental.regression import RegressionForms, wkb_times
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 
 REFERENCE = published("stagescope.papers.incremental")
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}

@@ -5,7 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.incremental.limits import LIMITS
-from stagescope.papers.reading import reading
+from stagescope.readings.reading import reading
 
 SHORT = {"vocab": 5, "spans": (1, 1), "pad": 1, "sequences": 300, "heads": 2}
 

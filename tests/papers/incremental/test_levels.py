@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.caches import VARIABLE, cache_folder
+from stagescope.core.caches import VARIABLE, cache_folder
 from stagescope.papers.incremental import levels as levels_module
 from stagescope.papers.incremental.levels import _all_contexts, _levels, fit, true_moments
 from stagescope.papers.incremental.panels import FILE
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 
 REFERENCE = published("stagescope.papers.incremental")
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.params import key
-from stagescope.spec import build
+from stagescope.core.params import key
+from stagescope.core.spec import build
 
 SHIFTS = np.broadcast_to([0.3, 0.1, -2.0, 0.7], (4, 4))
 """1 v^T: all scores shift alike, which softmax ignores."""

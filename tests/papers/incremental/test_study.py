@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.core.spec import build
 from stagescope.papers.incremental.students import ngram_law
-from stagescope.papers.published import published
-from stagescope.papers.rebuild import rebuilt
-from stagescope.spec import build
+from stagescope.readings.published import published
+from stagescope.readings.rebuild import rebuilt
 
 
 def plan(preset=None, seed=0, **options):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stagescope.papers.published import published
-from stagescope.papers.study import reproduction
-from tests.papers.drawing import drawn
+from stagescope.readings.published import published
+from stagescope.readings.study import reproduction
+from tests.readings.drawing import drawn
 
 FIGURES = reproduction("linear_icl").FIGURES
 KNOWN = published("stagescope.papers.linear_icl")

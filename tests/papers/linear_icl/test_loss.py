@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.fields.field import as_field
+from stagescope.core.params import Layout, key
+from stagescope.flow.field import as_field
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.loss import LinearPopulation, LinearSampled, draw_sequences
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.params import Layout, key
 
 REF = RegressionTask(eigenvalues=(0.4, 0.3, 0.2, 0.1))
 THREE = RegressionTask(eigenvalues=(1.0, 0.5, 0.25), contexts=(10,))

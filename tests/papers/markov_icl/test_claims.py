@@ -6,7 +6,7 @@ import pytest
 import stagescope as ss
 from stagescope.papers.markov_icl.claims import CLAIMS
 from stagescope.papers.markov_icl.reading import taylor_laws
-from stagescope.papers.reading import reading
+from stagescope.readings.reading import reading
 from validation.nulls import markov_icl as nulls
 
 SMALL = {"lags": 40, "nodes": 12, "frames": 200}

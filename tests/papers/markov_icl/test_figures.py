@@ -2,8 +2,8 @@
 
 import pytest
 
-from stagescope.papers.study import reproduction
-from tests.papers.drawing import drawn
+from stagescope.readings.study import reproduction
+from tests.readings.drawing import drawn
 
 FIGURES = reproduction("markov_icl").FIGURES
 CURVES = {

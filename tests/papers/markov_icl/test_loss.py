@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagescope.errors import InputError
-from stagescope.fields.field import Objective
+from stagescope.core.errors import InputError
+from stagescope.core.params import Layout
+from stagescope.core.spec import build
+from stagescope.flow.field import Objective
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
 from stagescope.papers.markov_icl.forms import (
     Plateau,
@@ -22,8 +24,6 @@ from stagescope.papers.markov_icl.kernels import kinds_of_windows
 from stagescope.papers.markov_icl.loss import LinearPopulation, SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.markov_icl.model import LinearMatch, ReadoutMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior, sampled
-from stagescope.params import Layout
-from stagescope.spec import build
 
 TWO, THREE = ChainPrior(nodes=6), ChainPrior(tokens=3, draws=7)
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.core.spec import build
 from stagescope.papers.markov_icl.finite import Enumerated, strategies
 from stagescope.papers.markov_icl.process import ChainPrior, sampled, stationary
-from stagescope.spec import build
 
 
 def test_entropies_of_two_tokens():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.papers.markov_icl.claims import induction_score, layer_two
 from stagescope.papers.markov_icl.setup import study_setup
-from stagescope.papers.reading import reading
-from stagescope.papers.registry import study
+from stagescope.readings.reading import reading
+from stagescope.readings.registry import study
 from stagescope.watching.heads import even_patterns, prefix_match
 
 STUDY = study("markov-icl")

@@ -12,7 +12,7 @@ from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import PairwiseResidual
 from stagescope.papers.scan_snap.study import STUDY
-from tests.papers.judged import Judged
+from tests.readings.judged import Judged
 from tests.strategies import sequence_classes
 from validation.nulls import scan_snap as nulls
 

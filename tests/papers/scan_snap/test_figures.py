@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.published import published
+from stagescope.core.progress import Progress
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.observables import Supports
-from stagescope.papers.study import reproduction
-from stagescope.progress import Progress
+from stagescope.readings.published import published
+from stagescope.readings.study import reproduction
 from stagescope.views import figure
 from stagescope.views.figure import reproduce
-from tests.papers.drawing import drawn
+from tests.readings.drawing import drawn
 
 scripts = reproduction("scan_snap")
 figures, tables = scripts.figures, importlib.import_module(f"{scripts.__name__}.distances")

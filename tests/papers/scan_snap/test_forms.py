@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.published import published
+from stagescope.core.params import Layout
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import PairwisePinv
 from stagescope.papers.scan_snap.model import features
-from stagescope.params import Layout
+from stagescope.readings.published import published
 from tests.strategies import sequence_classes
 
 OUTPUTS, CLASSES = st.integers(2, 100_000), st.integers(1, 50)

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
+from stagescope.core.params import key
 from stagescope.papers.scan_snap.model import attention
 from stagescope.papers.scan_snap.observables import law_of
-from stagescope.params import key
 from tests.planted import NEXTS, planted_text
 from tests.strategies import sequence_classes
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagescope.errors import InputError
-from stagescope.fields.field import Objective
-from stagescope.papers.forms import population_loss
+from stagescope.core.errors import InputError
+from stagescope.core.params import Layout
+from stagescope.flow.field import Objective
 from stagescope.papers.scan_snap.loss import PairwiseHeads, PairwisePinv, PairwisePopulation, PairwiseResidual
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import Layout
+from stagescope.readings.forms import population_loss
 from tests.strategies import random_state, sequence_classes
 
 SHAPES = [(2, 1, 10, 10), (3, 2, 5, 4), (1, 3, 1, 6), (4, 1, 0, 3)]

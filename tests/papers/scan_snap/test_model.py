@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention, features
 from stagescope.papers.scan_snap.process import SequenceClasses
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.record import Every
-from stagescope.papers.published import published
-from stagescope.papers.rebuild import replay
+from stagescope.flow.record import Every
 from stagescope.papers.scan_snap.observables import law_of
 from stagescope.papers.scan_snap.reading import natural_grid
+from stagescope.readings.published import published
+from stagescope.readings.rebuild import replay
 
 REFERENCE = published("stagescope.papers.scan_snap")
 

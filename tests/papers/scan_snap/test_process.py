@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from stagescope.errors import InputError
-from stagescope.papers.published import published
+from stagescope.core.errors import InputError
+from stagescope.core.spec import build
 from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
-from stagescope.spec import build
+from stagescope.readings.published import published
 from tests.strategies import sequence_classes
 
 REFERENCE = published("stagescope.papers.scan_snap")

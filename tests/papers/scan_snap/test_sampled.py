@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import CompiledLoop, Descent, HeavyBall
+from stagescope.core.params import Layout
+from stagescope.flow.descent import CompiledLoop, Descent, HeavyBall
 from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.sampled_kernel import GUIDE, _exp_rows, _pick, inverse_table
-from stagescope.params import Layout
 
 
 def sampled(shape=(3, 2, 4, 5), length=33, batch=17, seed=5):

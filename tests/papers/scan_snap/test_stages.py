@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.published import published
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.stages import Averages, detect
+from stagescope.readings.published import published
 
 REFERENCE = published("stagescope.papers.scan_snap")
 

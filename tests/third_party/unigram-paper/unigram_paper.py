@@ -9,10 +9,10 @@ from pydantic import Field
 import stagescope as ss
 from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import regime_of
+from stagescope.core.options import Options
+from stagescope.core.spec import Described, Numbers
 from stagescope.detect.events import first_crossing
-from stagescope.options import Options
-from stagescope.papers.study import NamedSweep, Setup
-from stagescope.spec import Described, Numbers
+from stagescope.readings.study import NamedSweep, Setup
 
 TAGS = {
     "unigram:loss": ss.Tag("definition", "L = log sum_j exp(b_j) - pi . b"),
@@ -31,7 +31,7 @@ class BiasLoss(Described, ss.Objective):
         return np.array(self.pi)
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         return jax.scipy.special.logsumexp(params["b"]) - jnp.dot(data, params["b"])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.dynamics.descent import Adam, Descent, HeavyBall
+from stagescope.flow.descent import Adam, Descent, HeavyBall
 from stagescope.papers.focus_dilution.head_prediction import excess_loss, head_curves
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation

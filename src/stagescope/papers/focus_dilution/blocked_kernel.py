@@ -10,10 +10,10 @@ Attention is e_ij = pi_j exp(Phi_ij) over its sum t_i. The block is never divide
 
 import numpy as np
 
-from stagescope.fields.exp_kernel import exp_double
-from stagescope.fields.flat_kernel import FAST
-from stagescope.fields.tile_kernel import COLUMNS, ROWS, add_tile
-from stagescope.kernels import njit
+from stagescope.flow.exp_kernel import exp_double
+from stagescope.flow.flat_kernel import FAST
+from stagescope.flow.kernels import njit
+from stagescope.flow.tile_kernel import COLUMNS, ROWS, add_tile
 
 WEIGHTS = slice(4, 8)
 OPTIONS = {"cache": True, "fastmath": FAST, "error_model": "numpy"}

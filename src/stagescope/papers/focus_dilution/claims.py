@@ -17,7 +17,7 @@ from stagescope.claims.comparison import (
     regime_of,
     undecided,
 )
-from stagescope.fields.softmax import softmax
+from stagescope.flow.softmax import softmax
 from stagescope.landscape.linearise import Rise, last_rise
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims_adam import ADAM_CLAIMS

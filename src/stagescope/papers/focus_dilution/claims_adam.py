@@ -23,9 +23,10 @@ from stagescope.claims.comparison import (
     regime_of,
     undecided,
 )
+from stagescope.core.params import Params, root_mean_square
 from stagescope.detect.events import first_crossing
-from stagescope.dynamics.descent import Adam
-from stagescope.fields.softmax import softmax
+from stagescope.flow.descent import Adam
+from stagescope.flow.softmax import softmax
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.evidence_adam import StepsEvidence
 from stagescope.papers.focus_dilution.family import plateau_amplitude
@@ -36,7 +37,6 @@ from stagescope.papers.focus_dilution.loss import TokenCounts, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import openings_of, row_cycles
 from stagescope.papers.focus_dilution.study import WORDS
-from stagescope.params import Params, root_mean_square
 
 claim = ClaimTable(WORDS.claims)
 Compare = Callable[[Evidence], Comparison]

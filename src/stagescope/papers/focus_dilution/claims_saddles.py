@@ -10,7 +10,7 @@ import numpy as np
 
 from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, agreement, narrowed, undecided
-from stagescope.errors import StagescopeError
+from stagescope.core.errors import StagescopeError
 from stagescope.landscape.linearise import last_rise, linearise
 from stagescope.papers.focus_dilution import family
 from stagescope.papers.focus_dilution.companion_options import another_flow

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.landscape.follower import Zeros
 from stagescope.papers.focus_dilution.family import attention_rate, escape_matrices, stall_boundary
 from stagescope.papers.focus_dilution.ladder import condensed_start

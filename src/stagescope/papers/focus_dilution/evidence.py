@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.claims.comparison import Condition, Regime, narrowed, regime_of
+from stagescope.core.spec import build
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.focus_dilution.evidence_adam import StepsEvidence
@@ -18,9 +19,8 @@ from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import Stay, onset, openings_of, stays
-from stagescope.papers.rebuild import last_motion
 from stagescope.readings.evidence import Evidence as BaseEvidence
-from stagescope.spec import build
+from stagescope.readings.rebuild import last_motion
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.dynamics.descent import Adam, Descent, HeavyBall
+from stagescope.core.params import root_mean_square
+from stagescope.core.spec import build
+from stagescope.flow.descent import Adam, Descent, HeavyBall
 from stagescope.papers.focus_dilution.head_model import HeadModel
 from stagescope.papers.focus_dilution.head_prediction import head_curves
 from stagescope.papers.focus_dilution.limits import LIMITS
@@ -14,8 +16,6 @@ from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles
-from stagescope.params import root_mean_square
-from stagescope.spec import build
 
 if TYPE_CHECKING:
     from stagescope.papers.focus_dilution.evidence import Evidence

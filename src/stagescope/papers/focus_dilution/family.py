@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.fields.softmax import softmax
+from stagescope.core.params import Params
+from stagescope.flow.softmax import softmax
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.params import Params
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import SerializeAsAny
 
-from stagescope.dynamics.descent import GD, Descent, HeavyBall
-from stagescope.errors import InputError
-from stagescope.fields.field import FlatField, Found, Objective, StepGradient, flat_field, flat_gradient
-from stagescope.memory import require_memory
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_memory
+from stagescope.core.params import Layout, Params
+from stagescope.core.spec import Described
+from stagescope.flow.descent import GD, Descent, HeavyBall
+from stagescope.flow.field import FlatField, Found, Objective, StepGradient, flat_field, flat_gradient
 from stagescope.papers.focus_dilution.loss import (
     Contexts,
     TokenCounts,
@@ -27,8 +29,6 @@ from stagescope.papers.focus_dilution.loss import (
     contexts_loss,
 )
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.params import Layout, Params
-from stagescope.spec import Described
 
 
 class HeadModel(Described, Objective):

@@ -9,11 +9,12 @@ from typing import cast
 
 import numpy as np
 
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params, root_mean_square
 from stagescope.detect.stage import Event
-from stagescope.dynamics.descent import Adam, Descent
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.record import AtTimes
-from stagescope.errors import InputError
+from stagescope.flow.descent import Adam, Descent
+from stagescope.flow.evolve import evolve
+from stagescope.flow.record import AtTimes
 from stagescope.landscape.saddle_path import Predicted, SaddlePath, plain_time
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.head_model import HeadModel, normalised
@@ -21,7 +22,6 @@ from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenLoss, TokenSampled
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import detect, row_cycles
-from stagescope.params import Params, root_mean_square
 
 FRAMES = 1000
 """Of a run of the head model: curves of a published run then move by less than .03 between two."""

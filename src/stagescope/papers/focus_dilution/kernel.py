@@ -6,9 +6,9 @@ place in a flat array, its rows one after the other, and places and sizes are un
 
 import numpy as np
 
-from stagescope.fields.exp_kernel import exp_double
-from stagescope.fields.flat_kernel import FAST, softmax
-from stagescope.kernels import njit
+from stagescope.flow.exp_kernel import exp_double
+from stagescope.flow.flat_kernel import FAST, softmax
+from stagescope.flow.kernels import njit
 
 WEIGHTS = slice(4, 8)
 _TABLES = WEIGHTS.stop

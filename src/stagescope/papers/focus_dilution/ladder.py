@@ -6,10 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.core.params import Layout, Params
 from stagescope.detect.events import first_crossing
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import LogSpaced, SpeedBelow
+from stagescope.flow.evolve import evolve
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.record import LogSpaced, SpeedBelow
 from stagescope.landscape.critical import CriticalPoint, critical_point
 from stagescope.landscape.ladder import NEAR, Rung
 from stagescope.landscape.linearise import Rise, last_rise
@@ -28,7 +29,6 @@ from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import Stay, open_directions, openings_of
-from stagescope.params import Layout, Params
 
 # Critical points of the small models (r, rq) inside TokenAttention, with what opens at them [FD:ladder].
 

@@ -13,12 +13,12 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.errors import InputError
-from stagescope.fields.field import Compiled, FlatField, Found, Objective, OfModel, TaylorField, flat_field
+from stagescope.core.errors import InputError
+from stagescope.core.params import Layout, Params, key
+from stagescope.core.spec import Described, Spec
+from stagescope.flow.field import Compiled, FlatField, Found, Objective, OfModel, TaylorField, flat_field
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.params import Layout, Params, key
 from stagescope.processes.markov_chain import Chain, Start
-from stagescope.spec import Described, Spec
 
 # Focus and dilution in the limit of long contexts: the exact population loss of TokenAttention on a chain.
 
@@ -84,7 +84,7 @@ class TokenPopulation(TokenLoss):
         return {"pi": self.process.stationary, "transition": self.process.transition, "scale": self.model.scale}
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         w0 = params["W0"]
         scores = data["scale"] * (w0 @ params["WQ"]) @ (w0 @ params["WK"]).T
@@ -99,7 +99,7 @@ class TokenPopulation(TokenLoss):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.compiled import direct
+        from stagescope.flow.compiled import direct
 
         buffer = self._held.copy()
         buffer[self._module.WEIGHTS] = [-rates[name] for name in BLOCKS]
@@ -170,7 +170,7 @@ class Contexts:
 
 def context_arrays(counts: np.ndarray, query: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     """The data of `contexts_loss`."""
-    from stagescope.autodiff import jnp
+    from stagescope.flow.autodiff import jnp
 
     with np.errstate(divide="ignore"):
         logs = np.log(counts)
@@ -179,7 +179,7 @@ def context_arrays(counts: np.ndarray, query: np.ndarray, weights: np.ndarray) -
 
 def contexts_loss(scale: float, params: Any, data: Any) -> Any:
     """- sum_(n,i) sum_k p(n, i, k) log softmax(A(n, i) W0 W1)_k with A_j ~ n_j exp(Phi_ij), in JAX [FD:finite]."""
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     w0 = params["W0"]
     scores = scale * (w0 @ params["WQ"]) @ (w0 @ params["WK"]).T

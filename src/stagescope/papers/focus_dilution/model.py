@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.errors import InputError, unknown
-from stagescope.fields.softmax import softmax
-from stagescope.memory import require_memory, require_parameters
-from stagescope.params import Params, key
+from stagescope.core.errors import InputError, unknown
+from stagescope.core.memory import require_memory, require_parameters
+from stagescope.core.params import Params, key
+from stagescope.core.spec import Described, Numbers
+from stagescope.flow.softmax import softmax
 from stagescope.processes.markov_chain import SUM_TOLERANCE, Chain
-from stagescope.spec import Described, Numbers
 
 # The chains of focus and dilution: lazy ones, with one frequent token and rare ones that differ a little [FD:lazy-chain].
 

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.fields.softmax import softmax
+from stagescope.flow.softmax import softmax
 from stagescope.papers.focus_dilution.family import attention_rate, plateau_amplitude
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import MOST_BY_LOOPS, TokenLoss
-from stagescope.papers.rebuild import rebuilt
+from stagescope.readings.rebuild import rebuilt
 from stagescope.runs.run import Run
 
 

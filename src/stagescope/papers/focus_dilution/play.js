@@ -4,9 +4,9 @@
  * Blocks lie one after the other: W0 (d, m), W1 (m, d), WQ and WK (m, k), row after row.
  */
 
-/** @typedef {import("../../reporting/viewer/play_types.js").Tools} Tools */
-/** @typedef {import("../../reporting/viewer/play_types.js").Given} Given */
-/** @typedef {import("../../reporting/viewer/play_types.js").Law} Law */
+/** @typedef {import("../../show/viewer/play_types.js").Tools} Tools */
+/** @typedef {import("../../show/viewer/play_types.js").Given} Given */
+/** @typedef {import("../../show/viewer/play_types.js").Law} Law */
 /** @typedef {{d: number, m: number, k: number}} Sizes tokens, width, key width */
 
 /**

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from stagescope.errors import InputError
-from stagescope.fields.softmax import softmax
+from stagescope.core.errors import InputError
+from stagescope.core.params import key
+from stagescope.flow.softmax import softmax
 from stagescope.papers.focus_dilution.loss import Contexts, TokenFinite, TokenLoss, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.params import key
 
 TINY = np.finfo(float).tiny
 

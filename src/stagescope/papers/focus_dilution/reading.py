@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from stagescope.core.errors import StagescopeError
+from stagescope.core.params import Layout, Params
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.dynamics import SolveFailed
-from stagescope.dynamics.evolve import evolve, frames
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import Uniform
-from stagescope.errors import StagescopeError
+from stagescope.flow.dynamics import SolveFailed
+from stagescope.flow.evolve import evolve, frames
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.record import Uniform
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.head_model import HeadModel, normalised
@@ -23,11 +24,10 @@ from stagescope.papers.focus_dilution.loss import TokenLoss, TokenPairs, TokenPo
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.stages import EXACT, Draws, Stay, detect, first_move
-from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended, forked, last_motion
-from stagescope.papers.study import final_loss
-from stagescope.params import Layout, Params
+from stagescope.readings.reading import Reading
+from stagescope.readings.rebuild import ended, forked, last_motion
 from stagescope.readings.replay import Replay, read_refined
+from stagescope.readings.study import final_loss
 from stagescope.runs.run import Run
 
 

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.dynamics.solver import TOLERANCES, Stopped, between, steps
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.core.params import Layout, Params, root_mean_square
+from stagescope.flow.solver import TOLERANCES, Stopped, between, steps
 from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.graded import Graded
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Place, SaddlePath, of_two_sizes, plain_time, unsure
@@ -18,7 +19,6 @@ from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenSampled
 from stagescope.papers.focus_dilution.observables import TokenCurves, triangle
 from stagescope.papers.focus_dilution.stages import Stay, open_directions, opening_times, stays
-from stagescope.params import Layout, Params, root_mean_square
 
 # The flow of a small model, one step of the solver at a time, and the linear laws beside it.
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.dynamics.record import Uniform
-from stagescope.errors import InputError
-from stagescope.fields.field import Objective
-from stagescope.memory import read_table
-from stagescope.options import refuse_unused
+from stagescope.core.errors import InputError
+from stagescope.core.memory import read_table
+from stagescope.core.options import refuse_unused
+from stagescope.core.spec import digest
+from stagescope.flow.field import Objective
+from stagescope.flow.record import Uniform
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law, check_tokens
 from stagescope.papers.focus_dilution.study import PLAY, FocusDilutionOptions, check_use
-from stagescope.papers.setup import make_dynamics
-from stagescope.papers.study import Setup
 from stagescope.processes.markov_chain import Chain, MarkovChain
-from stagescope.spec import digest
+from stagescope.readings.setup import make_dynamics
+from stagescope.readings.study import Setup
 
 # Transition matrices from files.
 

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.params import Params
 from stagescope.detect.events import BRIEF, Turn, around, first_crossing, peak, turns
 from stagescope.detect.noise import TWO_SIDED, averaged, delay, flutter
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.observables import TokenCurves, by_event
-from stagescope.params import Params
 
 # Rows of attention: focus and dilution of each in the first cycle, and their turns after it [FD:stages].
 

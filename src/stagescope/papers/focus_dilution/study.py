@@ -8,14 +8,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.claims.words import read_words
-from stagescope.errors import InputError
-from stagescope.options import Options, refuse_unused
+from stagescope.core.errors import InputError
+from stagescope.core.options import Options, refuse_unused
 from stagescope.papers import focus_dilution as parts
-from stagescope.papers import motion
 from stagescope.papers.focus_dilution.text import study as text_study
-from stagescope.papers.paper import Cost, Kind, Paper
-from stagescope.papers.playable import Playable, Slider
-from stagescope.papers.study import Boundary, NamedSweep, Study, reproduction
+from stagescope.readings import motion
+from stagescope.readings.paper import Cost, Kind, Paper
+from stagescope.readings.playable import Playable, Slider
+from stagescope.readings.study import Boundary, NamedSweep, Study, reproduction
 
 
 class FocusDilutionOptions(Options):

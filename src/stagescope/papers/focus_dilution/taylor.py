@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from stagescope.fields.field import TaylorField
-from stagescope.fields.series import Recipe
-from stagescope.fields.softmax import softmax
+from stagescope.flow.field import TaylorField
+from stagescope.flow.series import Recipe
+from stagescope.flow.softmax import softmax
 from stagescope.papers.focus_dilution.blocked_kernel import tangents
 
 # Derivatives of the population gradient along lines, by the steps of its kernel [FD:population].

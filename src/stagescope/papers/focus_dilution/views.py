@@ -14,7 +14,7 @@ from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.reading import FocusDilutionReading
 from stagescope.papers.focus_dilution.study import WORDS
-from stagescope.papers.reading import Reading
+from stagescope.readings.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
 from stagescope.views.curves import MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown

@@ -1,6 +1,6 @@
 """What focus and dilution says of a transformer that somebody trains: the forms that are not confirmed where nothing is learned.
 
-The evidence is the reading of a watched run (`papers/watched.py`). All claims ask for an open gate: the model must have learned
+The evidence is the reading of a watched run (`readings/watched.py`). All claims ask for an open gate: the model must have learned
 from context. Bars and their controls are in docs/watched-claims.md.
 """
 

@@ -11,9 +11,9 @@ double, and so are the sums over sequences, of which single precision adds up no
 
 import numpy as np
 
-from stagescope.fields.exp_kernel import exp_double
-from stagescope.fields.lanes_kernel import LANES
-from stagescope.kernels import njit
+from stagescope.flow.exp_kernel import exp_double
+from stagescope.flow.kernels import njit
+from stagescope.flow.lanes_kernel import LANES
 from stagescope.papers.incremental.positional_kernel import SAFE
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nnan", "nsz"}, "error_model": "numpy"}

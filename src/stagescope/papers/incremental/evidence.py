@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from stagescope.claims.comparison import Condition, Regime, regime_of
+from stagescope.core.errors import InputError
+from stagescope.core.spec import build
 from stagescope.detect.levels import Plateau, no_ladder, noise_near, transitions
-from stagescope.errors import InputError
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.regression import (
     Regression,
@@ -19,10 +20,9 @@ from stagescope.papers.incremental.regression import (
 )
 from stagescope.papers.incremental.stages import Heads
 from stagescope.papers.incremental.students import HeadsLoss
-from stagescope.papers.rebuild import rebuilt
 from stagescope.readings.evidence import Evidence as BaseEvidence
+from stagescope.readings.rebuild import rebuilt
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ import numpy as np
 from safetensors.numpy import load, save
 from scipy.optimize import minimize
 
-from stagescope.caches import cache_folder, read_entry, write_entry
-from stagescope.errors import InputError
-from stagescope.fields.softmax import softmax
-from stagescope.memory import require_memory
+from stagescope.core.caches import cache_folder, read_entry, write_entry
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_memory
+from stagescope.core.params import key
+from stagescope.core.spec import digest
+from stagescope.flow.softmax import softmax
 from stagescope.papers.incremental.levels_kernel import log_partition
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.process import LaggedChain, gather_scores
-from stagescope.params import key
-from stagescope.spec import digest
 
 PENALTIES = tuple(float(value) for value in np.geomspace(1e-5, 1e-1, 9))
 """Ridges that `fit_ridge` chooses from."""

@@ -6,7 +6,7 @@ lags, d = 50, one thread), and it holds no array of contexts x vocabulary.
 
 import numpy as np
 
-from stagescope.kernels import njit
+from stagescope.flow.kernels import njit
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})

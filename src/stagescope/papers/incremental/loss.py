@@ -10,13 +10,13 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.errors import InputError
-from stagescope.fields.by_kernel import ByPasses
-from stagescope.fields.field import Found, OfModel
-from stagescope.memory import require_memory, require_parameters
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_memory, require_parameters
+from stagescope.core.params import Params, key
+from stagescope.core.spec import Described
+from stagescope.flow.by_kernel import ByPasses
+from stagescope.flow.field import Found, OfModel
 from stagescope.papers.incremental.process import LaggedChain, smaller_tables
-from stagescope.params import Params, key
-from stagescope.spec import Described
 
 
 class LaggedModel(Described):
@@ -116,7 +116,7 @@ class SequenceLoss(OfModel, Described, ByPasses):
     model: LaggedModel
 
     def arrays(self, on: Sequences) -> Any:
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         return {"tokens": jnp.asarray(on.by_sequence.astype(np.int64)), "soft": jnp.asarray(on.soft)}
 
@@ -126,7 +126,7 @@ class SequenceLoss(OfModel, Described, ByPasses):
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition: cross-entropy of what the student predicts."""
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         predicted = jax.nn.log_softmax(self.predict(params, data), axis=-1)
         if data["soft"].size:

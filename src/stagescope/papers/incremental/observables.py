@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.dynamics.record import LogSpaced
-from stagescope.errors import InputError
-from stagescope.fields.field import as_field
-from stagescope.fields.softmax import log_softmax, log_sum_exp
+from stagescope.core.errors import InputError
+from stagescope.core.params import key
+from stagescope.flow.field import as_field
+from stagescope.flow.record import LogSpaced
+from stagescope.flow.softmax import log_softmax, log_sum_exp
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.loss import LaggedLoss
@@ -23,9 +24,8 @@ from stagescope.papers.incremental.regression import (
     RegressionTransformer,
 )
 from stagescope.papers.incremental.study import IncrementalOptions
-from stagescope.papers.rebuild import rebuilt
-from stagescope.params import key
 from stagescope.processes.strategies import Strategies
+from stagescope.readings.rebuild import rebuilt
 from stagescope.readings.replay import Replay, position_of
 from stagescope.runs.run import Run
 

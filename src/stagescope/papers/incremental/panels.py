@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.caches import cache_folder, read_entry, write_entry
+from stagescope.core.caches import cache_folder, read_entry, write_entry
+from stagescope.core.errors import InputError
+from stagescope.core.progress import Progress
+from stagescope.core.spec import digest
+from stagescope.core.threads import results
 from stagescope.detect.events import first_crossing
-from stagescope.errors import InputError
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students import ngram_law
-from stagescope.papers.published import published
-from stagescope.papers.rebuild import ended, rebuilt
-from stagescope.papers.registry import run_study
 from stagescope.processes.strategies import Strategies
-from stagescope.progress import Progress
+from stagescope.readings.published import published
+from stagescope.readings.rebuild import ended, rebuilt
+from stagescope.readings.registry import run_study
 from stagescope.runs.run import Run
-from stagescope.spec import digest
-from stagescope.threads import results
 
 REFERENCE = published("stagescope.papers.incremental")
 Panel = dict[str, Any]

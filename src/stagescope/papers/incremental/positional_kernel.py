@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stagescope.fields.exp_kernel import exp_any
-from stagescope.fields.tile_kernel import BYTES, sum_rows
-from stagescope.kernels import njit
+from stagescope.flow.exp_kernel import exp_any
+from stagescope.flow.kernels import njit
+from stagescope.flow.tile_kernel import BYTES, sum_rows
 from stagescope.papers.incremental.loss import Sequences
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}

@@ -13,12 +13,12 @@ import numpy as np
 from pydantic import BeforeValidator, model_validator
 from pydantic import Field as Limits
 
-from stagescope.errors import InputError
-from stagescope.fields.softmax import log_softmax, softmax
-from stagescope.memory import affordable, require_memory, require_work
-from stagescope.params import key
+from stagescope.core.errors import InputError
+from stagescope.core.memory import affordable, require_memory, require_work
+from stagescope.core.params import key
+from stagescope.core.spec import Described, Integers, Numbers
+from stagescope.flow.softmax import log_softmax, softmax
 from stagescope.processes.markov_chain import Process
-from stagescope.spec import Described, Integers, Numbers
 
 
 class Features(Described):

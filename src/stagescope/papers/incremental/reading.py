@@ -9,11 +9,12 @@ import numpy as np
 
 from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
+from stagescope.core.params import Params
 from stagescope.detect.levels import transitions
 from stagescope.detect.stage import Stage, Stages
-from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes, LogSpaced
+from stagescope.flow.descent import Descent
+from stagescope.flow.gradient_flow import GradientFlow
+from stagescope.flow.record import AtTimes, LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.evidence import Curve, EqualHeads, Evidence, Task, clock
 from stagescope.papers.incremental.levels import uniform_excess
@@ -25,9 +26,8 @@ from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping import StoppingEvidence
 from stagescope.papers.incremental.students import HeadsLoss
 from stagescope.papers.incremental.study import WORDS
-from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import companion_run
-from stagescope.params import Params
+from stagescope.readings.reading import Reading
+from stagescope.readings.rebuild import companion_run
 from stagescope.runs.run import Run
 from stagescope.views.view import Explained, SmallTable, captions, motion_words, plain
 

@@ -10,15 +10,15 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.errors import InputError, unknown
-from stagescope.fields.by_kernel import ByPasses
-from stagescope.fields.field import Compiled, Field, Found, Objective, OfModel
-from stagescope.fields.softmax import softmax
-from stagescope.memory import require_memory, require_parameters
+from stagescope.core.errors import InputError, unknown
+from stagescope.core.memory import require_memory, require_parameters
+from stagescope.core.params import Layout, Params, key
+from stagescope.core.spec import Described, Integers, Numbers
+from stagescope.flow.by_kernel import ByPasses
+from stagescope.flow.field import Compiled, Field, Found, Objective, OfModel
+from stagescope.flow.softmax import softmax
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.process import RandomFeatures
-from stagescope.params import Layout, Params, key
-from stagescope.spec import Described, Integers, Numbers
 
 
 def noises(sigma: float) -> np.ndarray:
@@ -315,7 +315,7 @@ class Regression(OfModel, Described):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.compiled import direct
+        from stagescope.flow.compiled import direct
         from stagescope.papers.incremental.regression_kernel import RATES, velocity
 
         if layout.names != BLOCKS:
@@ -340,7 +340,7 @@ class RegressionLoss(Regression, Objective):
     """
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         return jnp.sum(_residual(params, data, self.model.copies)[1] ** 2) / 2
 
@@ -377,7 +377,7 @@ class MirrorFlow(Regression, Field):
 
 def _residual(params: Any, data: Any, copies: int) -> tuple[Any, Any]:
     """s (H, N) and R (k, N), as JAX expressions."""
-    from stagescope.autodiff import jax
+    from stagescope.flow.autodiff import jax
 
     attention = jax.nn.softmax(params["a"], axis=1)
     return attention, data["target"] - copies * params["V"].T @ attention
@@ -521,7 +521,7 @@ class RegressionSampled(OfModel, Described, ByPasses):
 
     def loss(self, params: Any, data: Any) -> Any:
         """The definition, token by token."""
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         attention = jax.nn.softmax(params["a"], axis=1)
         predicted = jnp.einsum("hn,bnx,hyx->by", attention, data["tokens"], params["V"])

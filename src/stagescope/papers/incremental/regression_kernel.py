@@ -6,8 +6,8 @@ formed before it is multiplied: expanding R s_h into products of heads would los
 
 import numpy as np
 
-from stagescope.fields.flat_kernel import FAST, softmax
-from stagescope.kernels import njit
+from stagescope.flow.flat_kernel import FAST, softmax
+from stagescope.flow.kernels import njit
 
 RATES = slice(5, 7)
 _TABLES = RATES.stop

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError
+from stagescope.core.params import Layout, Params
 from stagescope.detect.levels import transitions
-from stagescope.dynamics.solver import between, steps
-from stagescope.errors import InputError
-from stagescope.fields.softmax import softmax
+from stagescope.flow.softmax import softmax
+from stagescope.flow.solver import between, steps
 from stagescope.landscape.saddle_path import Leg, Place, Predicted, SaddlePath, of_two_sizes, unsure
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.regression import BLOCKS, Regression, RegressionForms
-from stagescope.params import Layout, Params
 
 _extrapolated = partial(of_two_sizes, order=1.0)  # the error in the difference of heads falls with this power
 FINE = 4

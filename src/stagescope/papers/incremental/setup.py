@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from stagescope.dynamics.descent import Descent
+from stagescope.core.spec import digest
+from stagescope.flow.descent import Descent
 from stagescope.papers.incremental.process import LaggedChain, RandomFeatures, read_features
 from stagescope.papers.incremental.regression import (
     MirrorFlow,
@@ -14,9 +15,8 @@ from stagescope.papers.incremental.regression import (
 from stagescope.papers.incremental.students import ContentHeads, PositionalHeads, ngram_loss, student_loss
 from stagescope.papers.incremental.study import FLOWS, OF_TRANSFORMERS, IncrementalOptions, check_use, rule
 from stagescope.papers.incremental.transformer import Transformer
-from stagescope.papers.setup import make_descent, make_flow, make_record
-from stagescope.papers.study import Setup
-from stagescope.spec import digest
+from stagescope.readings.setup import make_descent, make_flow, make_record
+from stagescope.readings.study import Setup
 
 
 def study_setup(options: IncrementalOptions, seed: int) -> Setup:

@@ -9,11 +9,11 @@ import numpy as np
 
 from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, not_applicable, regime_of, undecided
+from stagescope.core.errors import InputError
 from stagescope.detect.limits import LIMITS as DETECTOR
 from stagescope.detect.noise import TWO_SIDED
 from stagescope.detect.transitions import transitions
-from stagescope.errors import InputError
-from stagescope.fields.softmax import log_softmax
+from stagescope.flow.softmax import log_softmax
 from stagescope.papers.incremental.levels import Contexts, RestrictedClass, drawn_moments, fit, fit_ridge
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.observables import LagCurves, lag_curves

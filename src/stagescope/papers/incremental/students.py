@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.fields.softmax import softmax
+from stagescope.core.params import Params, key
+from stagescope.flow.softmax import softmax
 from stagescope.papers.incremental.loss import (
     Found,
     LaggedLoss,
@@ -21,7 +22,6 @@ from stagescope.papers.incremental.loss import (
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.incremental.transformer_passes import TransformerLoss
-from stagescope.params import Params, key
 
 
 class PositionalHeads(LaggedModel):
@@ -89,7 +89,7 @@ class HeadsKernel(SequenceLoss):
 
     def predict(self, params: Any, data: Any) -> Any:
         """Rows of V gathered by token, mixed by attention."""
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         attention = jax.nn.softmax(jnp.where(self.model.visible, params["a"], -jnp.inf), axis=-1)
         rows = jnp.swapaxes(params["V"], 1, 2)[:, data["tokens"][:, : self.model.positions]]
@@ -261,7 +261,7 @@ class ContentLoss(LaggedLoss):
     precision: Literal["float32", "float64"] = "float64"
 
     def predict(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         return self.model.forward(params, data["tokens"][:, : self.model.positions], jnp)[0]
 
@@ -282,7 +282,7 @@ class ContentLoss(LaggedLoss):
 
     @cached_property
     def _compiled(self) -> tuple[Any, Any]:
-        from stagescope.autodiff import jax
+        from stagescope.flow.autodiff import jax
 
         return jax.jit(self.loss), jax.jit(jax.value_and_grad(self.loss))
 

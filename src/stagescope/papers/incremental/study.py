@@ -6,13 +6,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.claims.words import read_words
-from stagescope.errors import InputError
-from stagescope.options import Options, refuse_unused
+from stagescope.core.errors import InputError
+from stagescope.core.options import Options, refuse_unused
 from stagescope.papers import incremental as lazy
-from stagescope.papers import motion
 from stagescope.papers.incremental.text.study import TEXT_STUDY
-from stagescope.papers.paper import Cost, Kind, Paper
-from stagescope.papers.study import NamedSweep, Study, reproduction
+from stagescope.readings import motion
+from stagescope.readings.paper import Cost, Kind, Paper
+from stagescope.readings.study import NamedSweep, Study, reproduction
 
 WORDS = read_words("stagescope.papers.incremental")
 

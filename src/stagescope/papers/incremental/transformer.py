@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
+from stagescope.core.params import Params, key
+from stagescope.core.spec import Spec
 from stagescope.papers.incremental.loss import LaggedModel
-from stagescope.params import Params, key
-from stagescope.spec import Spec
 
 
 class Transformer(LaggedModel):
@@ -167,7 +167,7 @@ class Transformer(LaggedModel):
 
         `kept` are masks (B, rows, entries) of what survives dropout, in the order of `drops`; None: all.
         """
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         everywhere = np.arange(self.positions)
         place = params["P"] if self.places == "learned" else jnp.asarray(self.fixed_places, params["E"].dtype)
@@ -214,7 +214,7 @@ class Transformer(LaggedModel):
 
     def _turned(self, part: Any, at: np.ndarray) -> Any:
         """Queries or keys (..., positions, inner), each turned by the angles of its position."""
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         cos, sin = (jnp.asarray(table[at], part.dtype) for table in self.turns)
         half = cos.shape[-1]
@@ -233,7 +233,7 @@ class Transformer(LaggedModel):
     def _norm(self, params: Any, name: str, x: Any) -> Any:
         if self.norm == "none":
             return x
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         centred = x - jnp.mean(x, axis=-1, keepdims=True)
         size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)  # as in PyTorch's LayerNorm
@@ -244,13 +244,13 @@ class Transformer(LaggedModel):
         mask = next(masks, None)
         if mask is None:
             return part
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         return jnp.where(mask, part / (1 - self.dropout), 0)
 
     @cached_property
     def _compiled(self) -> Any:
-        from stagescope.autodiff import jax
+        from stagescope.flow.autodiff import jax
 
         return jax.jit(self.forward)
 

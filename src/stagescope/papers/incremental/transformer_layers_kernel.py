@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import uintp
 
-from stagescope.fields.exp_kernel import exp_any
-from stagescope.fields.lanes_kernel import LANES, add_product, load, multiply_add, prefetch, spread, spread_from, store, total
-from stagescope.kernels import njit
+from stagescope.flow.exp_kernel import exp_any
+from stagescope.flow.kernels import njit
+from stagescope.flow.lanes_kernel import LANES, add_product, load, multiply_add, prefetch, spread, spread_from, store, total
 from stagescope.papers.incremental.transformer_rows_kernel import (
     Carry,
     add_part,

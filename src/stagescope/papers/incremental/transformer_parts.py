@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.fields.lanes_kernel import LANES
-from stagescope.fields.lanes_kernel import padded as whole_lanes
+from stagescope.core.params import Params
+from stagescope.flow.lanes_kernel import LANES
+from stagescope.flow.lanes_kernel import padded as whole_lanes
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.incremental.transformer_layers_kernel import (
     STRIPE,
@@ -28,7 +29,6 @@ from stagescope.papers.incremental.transformer_rows_kernel import (
     scale_rows,
     unscale_rows,
 )
-from stagescope.params import Params
 
 Blocks = dict[str, np.ndarray]
 

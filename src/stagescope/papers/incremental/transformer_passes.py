@@ -14,7 +14,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from stagescope.fields.lanes_kernel import padded as whole_lanes
+from stagescope.core.params import Params, key
+from stagescope.core.spec import Spec
+from stagescope.flow.lanes_kernel import padded as whole_lanes
 from stagescope.papers.incremental.loss import Found, LaggedLoss, Sequences, broken
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.incremental.transformer_layers_kernel import Kept, kept_room, pass_back, pass_last, pass_layer
@@ -30,8 +32,6 @@ from stagescope.papers.incremental.transformer_parts import (
     padded,
 )
 from stagescope.papers.incremental.transformer_rows_kernel import add_part, add_rows, draw_numbers
-from stagescope.params import Params, key
-from stagescope.spec import Spec
 
 CHUNK = 2**18
 """Numbers in one array of the stream of a chunk: a megabyte in single precision."""

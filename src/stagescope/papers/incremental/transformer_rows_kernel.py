@@ -6,8 +6,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types, uintp
 
-from stagescope.fields.exp_kernel import exp_number
-from stagescope.fields.lanes_kernel import (
+from stagescope.flow.exp_kernel import exp_number
+from stagescope.flow.kernels import intrinsic, njit
+from stagescope.flow.lanes_kernel import (
     LANES,
     first_lanes,
     lanes_pointer,
@@ -23,7 +24,6 @@ from stagescope.fields.lanes_kernel import (
     store,
     total,
 )
-from stagescope.kernels import intrinsic, njit
 
 _GOLDEN, _MIX_A, _MIX_B = (
     np.uint64(0x9E3779B97F4A7C15),

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagescope.papers.incremental.observables import GroupMass, head_curves, lag_curves
 from stagescope.papers.incremental.students import PositionalHeads
-from stagescope.papers.reading import Reading
+from stagescope.readings.reading import Reading
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View

@@ -1,7 +1,7 @@
 """What incremental learning says of a transformer that somebody trains: heads move together first, and part later.
 
-The evidence is the reading of a watched run (`papers/watched.py`). Both claims ask for an open gate: the model must have learned
-from context. Bars and their controls are in docs/watched-claims.md.
+The evidence is the reading of a watched run (`readings/watched.py`). Both claims ask for an open gate: the model must have
+learned from context. Bars and their controls are in docs/watched-claims.md.
 """
 
 from typing import Any

@@ -14,10 +14,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from stagescope.core.params import Params
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.params import Params
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.claims.comparison import Regime, regime_of
+from stagescope.core.params import Params
 from stagescope.detect.events import crossing
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.linear_icl import forms
@@ -17,7 +18,6 @@ from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.params import Params
 from stagescope.readings.evidence import Evidence as BaseEvidence
 from stagescope.runs.run import Run
 

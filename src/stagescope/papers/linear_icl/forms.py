@@ -8,10 +8,10 @@ from functools import cache
 
 import numpy as np
 
+from stagescope.core.params import Params
 from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.params import Params
 
 HALF = 1 - 1 / np.sqrt(2)
 """M_ii over its final value at half of a loss step: the step's rest is (1 - x)^2."""

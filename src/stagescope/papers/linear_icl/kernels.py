@@ -6,8 +6,8 @@ Matrices lie in flat arrays, row after row. The flow descends half of the loss.
 import numpy as np
 from scipy.integrate import RK45
 
-from stagescope.fields.flat_kernel import FAST
-from stagescope.kernels import njit
+from stagescope.flow.flat_kernel import FAST
+from stagescope.flow.kernels import njit
 
 RATES = slice(3, 6)
 _TABLES = RATES.stop

@@ -7,13 +7,13 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.by_kernel import ByKernel, Kernel, OnBatches
-from stagescope.fields.field import GradientField, Objective, OfModel, StepGradient, flat_gradient
-from stagescope.memory import require_memory
+from stagescope.core.memory import require_memory
+from stagescope.core.params import Layout, Params, key
+from stagescope.core.spec import Described, Seed
+from stagescope.flow.by_kernel import ByKernel, Kernel, OnBatches
+from stagescope.flow.field import GradientField, Objective, OfModel, StepGradient, flat_gradient
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.params import Layout, Params, key
-from stagescope.spec import Described, Seed
 
 
 class HalfDescent(GradientField):
@@ -55,7 +55,7 @@ class LinearPopulation(LinearLoss, ByKernel):
         return {"spectrum": self.process.spectrum, "second": self.process.second}
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         attention, spectrum = attention_map(params, self.model.merged), data["spectrum"]
         quadratic = jnp.sum(data["second"][:, None] * attention**2 * spectrum)
@@ -72,7 +72,7 @@ class LinearPopulation(LinearLoss, ByKernel):
 
 def attention_map(params: Any, merged: bool) -> Any:
     """M as a JAX expression."""
-    from stagescope.autodiff import jnp
+    from stagescope.flow.autodiff import jnp
 
     if merged:
         return jnp.einsum("h,hij->ij", params["v"], params["U"])
@@ -127,7 +127,7 @@ class LinearSampled(LinearLoss, OnBatches):
         return draw_sequences(self.task, key(self.seed, "batch", step), self.batch)
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         answers = jnp.einsum("si,ij,sj->s", data["beta"], attention_map(params, self.model.merged), data["query"])
         return jnp.mean((data["answer"] - answers) ** 2)

@@ -6,10 +6,10 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.errors import InputError
-from stagescope.memory import require_parameters
-from stagescope.params import Params, key
-from stagescope.spec import Described
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_parameters
+from stagescope.core.params import Params, key
+from stagescope.core.spec import Described
 
 
 class LinearAttention(Described):

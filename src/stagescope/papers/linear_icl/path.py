@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params, root_mean_square
 from stagescope.detect.events import first_crossing
-from stagescope.errors import InputError
 from stagescope.landscape.flow_prediction import FlowEvents, FlowSteps
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Predicted, SaddlePath, in_order, unsure
 from stagescope.papers.linear_icl import forms
@@ -12,8 +13,7 @@ from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.papers.published import published
-from stagescope.params import Params, root_mean_square
+from stagescope.readings.published import published
 
 
 def regime(task: RegressionTask, scale: float, drops: list[Drop], m: int) -> str:

@@ -4,9 +4,9 @@
  * Blocks lie one after the other: v (H), then K and Q (H, R, D) of separate heads, or U (H, D, D) of merged ones.
  */
 
-/** @typedef {import("../../reporting/viewer/play_types.js").Tools} Tools */
-/** @typedef {import("../../reporting/viewer/play_types.js").Given} Given */
-/** @typedef {import("../../reporting/viewer/play_types.js").Law} Law */
+/** @typedef {import("../../show/viewer/play_types.js").Tools} Tools */
+/** @typedef {import("../../show/viewer/play_types.js").Given} Given */
+/** @typedef {import("../../show/viewer/play_types.js").Law} Law */
 /** @typedef {{spectrum: number[], amplification: number[], second: number[]}} Task */
 
 /**

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.spec import Described, Integers, Numbers
+from stagescope.core.spec import Described, Integers, Numbers
 
 LARGEST = 1e20
 """Largest eigenvalue, and one over the smallest: closed forms have powers of it up to the fifth."""

@@ -5,15 +5,15 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.core.params import Params
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.flow import GradientFlow
+from stagescope.flow.gradient_flow import GradientFlow
 from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.limits import LIMITS
 from stagescope.papers.linear_icl.loss import LinearLoss
 from stagescope.papers.linear_icl.setup import expected_drops, flow_frames
-from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import companion_run, forked
-from stagescope.params import Params
+from stagescope.readings.reading import Reading
+from stagescope.readings.rebuild import companion_run, forked
 from stagescope.readings.replay import Replay, read_refined
 from stagescope.runs.run import Run
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from stagescope.dynamics.record import Around, LogSpaced, Record
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params
+from stagescope.flow.record import Around, LogSpaced, Record
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.cascade import SilentHead, cascade
 from stagescope.papers.linear_icl.limits import LIMITS
@@ -11,9 +12,8 @@ from stagescope.papers.linear_icl.loss import LinearPopulation, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.linear_icl.study import PLAY, PRESETS, LinearOptions, check_use
-from stagescope.papers.setup import make_dynamics
-from stagescope.papers.study import Setup
-from stagescope.params import Params
+from stagescope.readings.setup import make_dynamics
+from stagescope.readings.study import Setup
 
 
 def study_setup(options: LinearOptions, seed: int) -> Setup:

@@ -5,12 +5,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.claims.words import read_words
-from stagescope.options import Options, refuse_unused
+from stagescope.core.options import Options, refuse_unused
 from stagescope.papers import linear_icl as parts
-from stagescope.papers import motion
-from stagescope.papers.paper import Kind, Paper
-from stagescope.papers.playable import Playable, Slider
-from stagescope.papers.study import NamedSweep, Study, reproduction
+from stagescope.readings import motion
+from stagescope.readings.paper import Kind, Paper
+from stagescope.readings.playable import Playable, Slider
+from stagescope.readings.study import NamedSweep, Study, reproduction
 
 WORDS = read_words("stagescope.papers.linear_icl")
 

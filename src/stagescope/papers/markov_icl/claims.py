@@ -6,15 +6,15 @@ import numpy as np
 
 from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, OverRuns, Regime, agreement, at_least, narrowed, not_applicable, undecided
+from stagescope.core.params import Params
 from stagescope.detect.levels import noise_near
-from stagescope.fields.softmax import softmax
+from stagescope.flow.softmax import softmax
 from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.finite import FiniteLoss, causal
 from stagescope.papers.markov_icl.forms import class_of, common_gain, effective_lags, first_gradient
 from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import SoftmaxPopulation
 from stagescope.papers.markov_icl.study import WORDS
-from stagescope.params import Params
 from stagescope.watching.heads import even_patterns, prefix_match
 
 claim = ClaimTable(WORDS.claims)

@@ -16,21 +16,21 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params
 from stagescope.detect.events import crossing
 from stagescope.detect.levels import Plateau as Rest
 from stagescope.detect.levels import crossings, no_ladder, plateaus
 from stagescope.detect.stage import Event, Stage, Stages
-from stagescope.errors import InputError
-from stagescope.fields.softmax import log_softmax
+from stagescope.flow.softmax import log_softmax
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteLoss, causal, pairs_before, strategies
 from stagescope.papers.markov_icl.forms import Levels, Plateau, chi_squares, lag_gains, levels, two_step
 from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import InContext, LinearPopulation, SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
-from stagescope.papers.rebuild import rebuilt
-from stagescope.params import Params
 from stagescope.processes.strategies import Strategies
 from stagescope.readings.evidence import Evidence as BaseEvidence
+from stagescope.readings.rebuild import rebuilt
 
 NUMBERS = {"unigram": "t1", "bigram": "t2", "trigram": "t3"}
 """The event at whose half step a strategy is reached."""
@@ -178,7 +178,7 @@ class Evidence(BaseEvidence):
 
     @cached_property
     def _traced_logs(self) -> Logs:
-        from stagescope.autodiff import jax
+        from stagescope.flow.autodiff import jax
 
         law = self.law
         if isinstance(law, FiniteLoss):

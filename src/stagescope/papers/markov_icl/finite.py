@@ -10,14 +10,14 @@ from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 from scipy.special import gammaln
 
-from stagescope.fields.by_kernel import Kernel
-from stagescope.fields.softmax import softmax
-from stagescope.memory import require_memory
+from stagescope.core.memory import require_memory
+from stagescope.core.params import key
+from stagescope.core.spec import Seed
+from stagescope.flow.by_kernel import Kernel
+from stagescope.flow.softmax import softmax
 from stagescope.papers.markov_icl.loss import BLOCKS, Exact, InContext
 from stagescope.papers.markov_icl.model import LinearMatch, MatchModel, ReadoutMatch
 from stagescope.papers.markov_icl.process import ChainPrior
-from stagescope.params import key
-from stagescope.spec import Seed
 
 
 def one_hot(tokens: np.ndarray, k: int) -> np.ndarray:
@@ -44,7 +44,7 @@ def pairs_before(tokens: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
 
 def _layer_one(params: Any, tokens: Any, k: int) -> Any:
     """Tokens and what layer 1 has at every place (N, T, k), traceable by JAX."""
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     hot, (lag, visible) = jax.nn.one_hot(tokens, k), places(params["v"].shape[0], tokens.shape[1])
     attention = jax.nn.softmax(jnp.where(visible, params["v"][lag], -jnp.inf), axis=1)
@@ -53,7 +53,7 @@ def _layer_one(params: Any, tokens: Any, k: int) -> Any:
 
 def linear_logits(params: Any, tokens: Any, model: Any) -> Any:
     """Model F: logits_t = W[x_t] . C_t with C_t = sum_{s <= t} h_s x e_{x_s} (N, T, k), O(T k^2) in layer 2 [MIC:model-f]."""
-    from stagescope.autodiff import jnp
+    from stagescope.flow.autodiff import jnp
 
     hot, h = _layer_one(params, tokens, model.tokens)
     pairs = jnp.cumsum(h[..., :, None] * hot[..., None, :], axis=1)
@@ -65,7 +65,7 @@ def readout_logits(params: Any, tokens: Any, model: Any) -> Any:
 
     A query is known by its token alone, so running sums for each of the k tokens do for all places.
     """
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     hot, h = _layer_one(params, tokens, model.tokens)
     scores = h @ params["W"].T
@@ -165,7 +165,7 @@ class FiniteLoss(InContext):
         return readout_logits if isinstance(self.model, ReadoutMatch) else linear_logits
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         tokens = data["tokens"]
         predicted = jax.nn.log_softmax(self.logits(params, tokens, self.model)[:, :-1], axis=-1)

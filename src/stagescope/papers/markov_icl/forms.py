@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import StagescopeError
-from stagescope.fields.softmax import log_softmax, softmax
+from stagescope.core.errors import StagescopeError
+from stagescope.flow.softmax import log_softmax, softmax
 from stagescope.papers.markov_icl.finite import FiniteLoss, one_hot, pairs_before, places, strategies
 from stagescope.papers.markov_icl.limits import LIMITS
 from stagescope.papers.markov_icl.loss import LinearPopulation

@@ -14,8 +14,8 @@ its nodes is a product over the lags, so sums over lags are built and taken apar
 
 import numpy as np
 
-from stagescope.fields.flat_kernel import FAST, softmax
-from stagescope.kernels import njit
+from stagescope.flow.flat_kernel import FAST, softmax
+from stagescope.flow.kernels import njit
 
 WEIGHTS = slice(4, 6)
 _TABLES = WEIGHTS.stop

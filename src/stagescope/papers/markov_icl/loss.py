@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import model_validator
 
-from stagescope.errors import InputError
-from stagescope.fields.by_kernel import ByKernel, Kernel
-from stagescope.fields.field import Objective, OfModel, StepGradient, flat_gradient
-from stagescope.memory import require_memory, require_work
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_memory, require_work
+from stagescope.core.params import Layout, Params
+from stagescope.core.spec import Described
+from stagescope.flow.by_kernel import ByKernel, Kernel
+from stagescope.flow.field import Objective, OfModel, StepGradient, flat_gradient
 from stagescope.papers.markov_icl.model import LinearMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior
-from stagescope.params import Layout, Params
-from stagescope.spec import Described
 
 BLOCKS = ("W", "v")
 
@@ -87,7 +87,7 @@ class LinearPopulation(Exact):
         return self.tables
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         mixed = jnp.tensordot(jax.nn.softmax(params["v"]), data["powers"], axes=1)
         predicted = jax.nn.log_softmax(jnp.einsum("im,cmj->cij", self.model.square(params["W"]), mixed), axis=-1)
@@ -140,7 +140,7 @@ class WindowLoss(InContext):
 
     def logs(self, params: Any, data: Any) -> Any:
         """log p(j|i) of every chain and query (C, queries, k), traceable by JAX."""
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         scores = self.scores(params, data)
         weights = jnp.exp(scores - jax.lax.stop_gradient(jnp.max(scores, axis=1, keepdims=True)))
@@ -148,7 +148,7 @@ class WindowLoss(InContext):
         return jnp.log(sums) - jnp.log(jnp.sum(sums, axis=2, keepdims=True))
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         return -jnp.sum(data["mass"][:, :, None] * data["next"] * self.logs(params, data))
 
@@ -165,7 +165,7 @@ class SoftmaxPopulation(Exact, WindowLoss):
     queries: ClassVar = "tokens"
 
     def scores(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax
+        from stagescope.flow.autodiff import jax
 
         return params["W"][0] * (data["digits"] @ jax.nn.softmax(params["v"]))
 
@@ -205,7 +205,7 @@ class TwoHeadPopulation(WindowLoss):
         super().check_room()
 
     def scores(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax
+        from stagescope.flow.autodiff import jax
 
         b = params["W"]
         first, second = (data["digits"] @ jax.nn.softmax(params["v"][head]) for head in range(2))

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from pydantic import Field as Limits
 
-from stagescope.errors import InputError
-from stagescope.fields.softmax import softmax
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params, key
+from stagescope.core.spec import Described
+from stagescope.flow.softmax import softmax
 from stagescope.papers.markov_icl.study import LARGEST, MOST_LAGS
-from stagescope.params import Params, key
-from stagescope.spec import Described
 
 
 class MatchModel(Described):

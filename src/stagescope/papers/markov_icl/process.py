@@ -11,10 +11,10 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.memory import require_memory
-from stagescope.params import key
+from stagescope.core.memory import require_memory
+from stagescope.core.params import key
+from stagescope.core.spec import Seed
 from stagescope.processes.markov_chain import Process
-from stagescope.spec import Seed
 
 SWEEPS = 500
 """Normalisations of rows and columns that make a matrix doubly stochastic: each halves the error or better at k <= 10."""

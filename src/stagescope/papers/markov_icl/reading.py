@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.params import Params
 from stagescope.detect.events import first_crossing
 from stagescope.detect.stage import Stages
-from stagescope.fields.softmax import softmax
+from stagescope.flow.softmax import softmax
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.escape import carried
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.forms import class_of, effective_lags
 from stagescope.papers.markov_icl.limits import LIMITS
-from stagescope.papers.reading import Reading
-from stagescope.papers.study import final_loss
-from stagescope.params import Params
+from stagescope.readings.reading import Reading
+from stagescope.readings.study import final_loss
 from stagescope.runs.run import Run
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.dynamics.record import LogSpaced, Record
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.flow.record import LogSpaced, Record
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
 from stagescope.papers.markov_icl.forms import Plateau, chi_squares, lag_gains, two_step
 from stagescope.papers.markov_icl.limits import LIMITS
@@ -14,8 +14,8 @@ from stagescope.papers.markov_icl.loss import LinearPopulation, SoftmaxPopulatio
 from stagescope.papers.markov_icl.model import LinearMatch, ReadoutMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.papers.markov_icl.study import NODES, MarkovOptions, check_use, lags, length, sampled
-from stagescope.papers.setup import make_dynamics, make_record
-from stagescope.papers.study import Setup
+from stagescope.readings.setup import make_dynamics, make_record
+from stagescope.readings.study import Setup
 
 
 def study_setup(options: MarkovOptions, seed: int) -> Setup:

@@ -5,12 +5,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.claims.words import read_words
-from stagescope.errors import InputError
-from stagescope.options import Options, refuse_unused
+from stagescope.core.errors import InputError
+from stagescope.core.options import Options, refuse_unused
 from stagescope.papers import markov_icl as parts
-from stagescope.papers import motion
-from stagescope.papers.paper import Kind, Paper
-from stagescope.papers.study import NamedSweep, Study, reproduction
+from stagescope.readings import motion
+from stagescope.readings.paper import Kind, Paper
+from stagescope.readings.study import NamedSweep, Study, reproduction
 
 WORDS = read_words("stagescope.papers.markov_icl")
 

@@ -16,7 +16,8 @@ from stagescope.claims.comparison import (
     regime_of,
     undecided,
 )
-from stagescope.dynamics.dynamics import SolveFailed
+from stagescope.core.params import key
+from stagescope.flow.dynamics import SolveFailed
 from stagescope.papers.scan_snap import companion_options as options
 from stagescope.papers.scan_snap.claims_theorems import claim
 from stagescope.papers.scan_snap.evidence import (
@@ -34,7 +35,6 @@ from stagescope.papers.scan_snap.evidence import (
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import PairwiseResidual
 from stagescope.papers.scan_snap.observables import ClassAttention
-from stagescope.params import key
 
 _scan = partial(claim, cost=BATCHES, elsewhere=options.one_query_each)
 _frozen = partial(claim, cost=BATCHES, elsewhere=options.long_modified)

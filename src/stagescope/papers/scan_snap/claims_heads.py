@@ -7,10 +7,10 @@ import numpy as np
 
 from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, at_least, not_applicable, regime_of
-from stagescope.papers.reading import Reading
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import PairwiseHeads
 from stagescope.papers.scan_snap.study import WORDS
+from stagescope.readings.reading import Reading
 
 claim = ClaimTable(WORDS.claims)
 

@@ -7,7 +7,7 @@ per-coordinate gradient of the loss, and return the loss.
 
 import numpy as np
 
-from stagescope.kernels import njit
+from stagescope.flow.kernels import njit
 
 SCALES = slice(5, 7)
 

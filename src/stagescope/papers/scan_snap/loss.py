@@ -9,13 +9,13 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.by_kernel import ByKernel, Kernel, OnBatches
-from stagescope.fields.field import Field, FlatField, OfModel
-from stagescope.memory import require_memory, require_parameters, require_work
+from stagescope.core.memory import require_memory, require_parameters, require_work
+from stagescope.core.params import Layout
+from stagescope.core.spec import Described, Seed
+from stagescope.flow.by_kernel import ByKernel, Kernel, OnBatches
+from stagescope.flow.field import Field, FlatField, OfModel
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention, features
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import Layout
-from stagescope.spec import Described, Seed
 
 
 class Pairing(OfModel, Described):
@@ -124,7 +124,7 @@ class PairwisePinv(LimitPairing, Field):
         return self
 
     def law(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         f, logits = forward(params, data)
         alpha = jnp.exp(logits - _log_sum(logits, data["multiplicity"])[:, None])
@@ -177,7 +177,7 @@ class PairwiseResidual(Pairing, ByKernel):
         return {**self.arrays, "own": np.array([self.model.keys.index(item.query) for item in self.process.classes])}
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         f = features(params["Z"][data["query"]], data["table"], jnp)
         f = (f + jax.nn.one_hot(data["own"], f.shape[1])) / jnp.sqrt(2.0)
@@ -224,7 +224,7 @@ class PairwiseHeads(Pairing, ByKernel):
         """None: the definition itself is computed."""
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jnp
+        from stagescope.flow.autodiff import jnp
 
         y, z = (params[name].reshape(self.heads, *self.model.shapes[name]) for name in ("Y", "Z"))
         logits = jnp.einsum("hnk,hkj->nj", features(z[:, data["query"]], data["table"], jnp), y)
@@ -238,7 +238,7 @@ class PairwiseHeads(Pairing, ByKernel):
 
 def forward(params: Any, data: Any) -> Any:
     """Features f_n (K, keys) and logits (K, columns) of all classes, as JAX expressions."""
-    from stagescope.autodiff import jnp
+    from stagescope.flow.autodiff import jnp
 
     f = features(params["Z"][data["query"]], data["table"], jnp)
     return f, f @ params["Y"]
@@ -246,7 +246,7 @@ def forward(params: Any, data: Any) -> Any:
 
 def _population_loss(logits: Any, data: Any) -> Any:
     """sum_n p_n (log sum_j exp(logit_j) - logit of the target), as a JAX expression."""
-    from stagescope.autodiff import jnp
+    from stagescope.flow.autodiff import jnp
 
     target_logits = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
     return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - target_logits))
@@ -254,7 +254,7 @@ def _population_loss(logits: Any, data: Any) -> Any:
 
 def cross_entropy(y: Any, scores: Any, counts: Any, keys: Any, target: Any, multiplicity: Any = None) -> Any:
     """Mean loss of contexts with the counts (B, widest) of their keys, as a JAX expression."""
-    from stagescope.autodiff import jnp
+    from stagescope.flow.autodiff import jnp
 
     logits = jnp.einsum("bi,bij->bj", features(scores, counts, jnp), y[keys])
     target_logits = jnp.take_along_axis(logits, target[:, None], axis=1)[:, 0]
@@ -262,7 +262,7 @@ def cross_entropy(y: Any, scores: Any, counts: Any, keys: Any, target: Any, mult
 
 
 def _log_sum(logits: Any, multiplicity: Any) -> Any:
-    from stagescope.autodiff import jax
+    from stagescope.flow.autodiff import jax
 
     return jax.scipy.special.logsumexp(logits, b=multiplicity, axis=1)
 

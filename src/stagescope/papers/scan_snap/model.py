@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from pydantic import model_validator
 
-from stagescope.errors import InputError
-from stagescope.memory import require_parameters
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_parameters
+from stagescope.core.params import key
+from stagescope.core.spec import Described, Integers
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import key
-from stagescope.spec import Described, Integers
 
 
 class PairwiseAttention(Described):

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
-from stagescope.memory import require_memory
-from stagescope.papers.rebuild import rebuilt
+from stagescope.core.memory import require_memory
+from stagescope.core.params import Layout, Params
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import Pairing
 from stagescope.papers.scan_snap.process import Segments
-from stagescope.params import Layout, Params
+from stagescope.readings.rebuild import rebuilt
 from stagescope.runs.run import Run
 
 

@@ -4,9 +4,9 @@
  * Blocks lie one after the other: Y (keys, outputs), then Z (queries, keys). They start at zero.
  */
 
-/** @typedef {import("../../reporting/viewer/play_types.js").Tools} Tools */
-/** @typedef {import("../../reporting/viewer/play_types.js").Given} Given */
-/** @typedef {import("../../reporting/viewer/play_types.js").Law} Law */
+/** @typedef {import("../../show/viewer/play_types.js").Tools} Tools */
+/** @typedef {import("../../show/viewer/play_types.js").Given} Given */
+/** @typedef {import("../../show/viewer/play_types.js").Law} Law */
 /** @typedef {{keys: number, outputs: number, queries: number, classes: number, vocab: number, multiplicity: Float64Array,
  *   tokens: number[][], logs: Float64Array, shared: number}} Classes
  *   `tokens`: keys of each class, `shared` common ones first; `logs`: log P(l|n), the same for all classes. */

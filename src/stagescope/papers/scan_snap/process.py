@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from pydantic import model_validator
 
-from stagescope.errors import InputError
-from stagescope.memory import read_table, require_work
+from stagescope.core.errors import InputError
+from stagescope.core.memory import read_table, require_work
+from stagescope.core.spec import Described, Integers, Numbers
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.processes.markov_chain import Process
-from stagescope.spec import Described, Integers, Numbers
 
 PER_TOKEN = 100
 """Numbers that are gone through in the time in which one token of a class is made and checked, about a microsecond."""

@@ -7,17 +7,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stagescope.core.params import Layout, Params, key
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.evolve import frames
-from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
-from stagescope.papers.reading import Reading
+from stagescope.flow.evolve import frames
+from stagescope.flow.record import Every, LogSpaced, Record, Uniform
 from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.loss import PairwisePopulation, PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, Reader, Supports, class_attention, follow, law_of
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.stages import Averages, detect
-from stagescope.params import Layout, Params, key
+from stagescope.readings.reading import Reading
 from stagescope.readings.replay import Replay
 from stagescope.runs.run import Run
 

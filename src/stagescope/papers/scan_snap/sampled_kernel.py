@@ -8,10 +8,10 @@ cumulative law of its class with 32 random bits, so that every probability is ex
 
 import numpy as np
 
-from stagescope.fields.exp_kernel import exp_double
-from stagescope.fields.lanes_kernel import LANES, exponential, load, load_as, multiply_add, plus, spread, store, times, total
-from stagescope.fields.tile_kernel import ASKED, BYTES, ROWS, add_products, address, inner_products
-from stagescope.kernels import njit
+from stagescope.flow.exp_kernel import exp_double
+from stagescope.flow.kernels import njit
+from stagescope.flow.lanes_kernel import LANES, exponential, load, load_as, multiply_add, plus, spread, store, times, total
+from stagescope.flow.tile_kernel import ASKED, BYTES, ROWS, add_products, address, inner_products
 
 _FAST = {"contract", "reassoc"}  # lets sums vectorise; no other fast-math flag, so that inf and nan keep their meaning
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the increment of SplitMix64

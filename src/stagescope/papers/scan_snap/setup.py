@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.core.params import key
+from stagescope.core.spec import digest
 from stagescope.papers.scan_snap.claims_heads import leading_tokens, overlap
 from stagescope.papers.scan_snap.loss import (
     Pairing,
@@ -19,11 +21,9 @@ from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.observables import Supports, law_of
 from stagescope.papers.scan_snap.process import SequenceClasses, read_classes
 from stagescope.papers.scan_snap.study import GENERATOR, MEDIUM_CELLS, MEDIUM_LAST, SEEDS, ScanSnapOptions, check_use
-from stagescope.papers.setup import make_dynamics, make_record
-from stagescope.papers.study import Setup, final_loss
-from stagescope.params import key
+from stagescope.readings.setup import make_dynamics, make_record
+from stagescope.readings.study import Setup, final_loss
 from stagescope.runs.run import Run
-from stagescope.spec import digest
 
 
 def study_setup(options: ScanSnapOptions, seed: int) -> Setup:

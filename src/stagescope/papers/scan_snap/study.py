@@ -8,15 +8,15 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.claims.words import read_words
-from stagescope.errors import InputError
-from stagescope.options import Options, refuse_unused
-from stagescope.papers import motion
+from stagescope.core.errors import InputError
+from stagescope.core.options import Options, refuse_unused
 from stagescope.papers import scan_snap as parts
-from stagescope.papers.paper import Kind, Paper
-from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.study import STUDY as TEXT
-from stagescope.papers.study import NamedSweep, Study, reproduction
+from stagescope.readings import motion
+from stagescope.readings.paper import Kind, Paper
+from stagescope.readings.playable import Playable, Slider
+from stagescope.readings.study import NamedSweep, Study, reproduction
 
 WORDS = read_words("stagescope.papers.scan_snap")
 

@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 
 from stagescope.detect.stage import Stage
-from stagescope.papers.reading import Reading
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.reading import ScanSnapReading
 from stagescope.papers.scan_snap.study import WORDS
+from stagescope.readings.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, matrix, norms_view, speed_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.core.spec import build
 from stagescope.detect.stage import Event
 from stagescope.papers.focus_dilution.text import claims as regimes
 from stagescope.papers.focus_dilution.text import claims as theory
@@ -14,9 +15,8 @@ from stagescope.papers.focus_dilution.text.forms import predict
 from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextVariant
 from stagescope.papers.focus_dilution.text.reading import bigram_flow, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
-from stagescope.papers.reading import check, reading
+from stagescope.readings.reading import check, reading
 from stagescope.runs.run import Arrays
-from stagescope.spec import build
 from validation.nulls import focus_dilution_text as nulls
 
 SMALL = {"vocab": 30, "width": 8, "window": 128, "batch": 128, "watched": 256, "frames": 200}

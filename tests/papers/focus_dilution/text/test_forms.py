@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.core.errors import InputError
 from stagescope.corpora import corpus as corpora
-from stagescope.errors import InputError
 from stagescope.papers.focus_dilution.family import attention_rate, plateau_amplitude
 from stagescope.papers.focus_dilution.text import forms as text_forms
 from stagescope.papers.focus_dilution.text.forms import predict, separability, window_attention_rate
-from stagescope.papers.published import published
+from stagescope.readings.published import published
 from tests.texts import needs
 
 REFERENCE = published("stagescope.papers.focus_dilution")

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
+from stagescope.core.spec import build
 from stagescope.papers.focus_dilution.loss import Contexts, context_slopes
 from stagescope.papers.focus_dilution.text.kernel import Supported
 from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextCausal, TextCounts, TextVariant
-from stagescope.spec import build
 
 BLOCKS = ("W0", "W1", "WQ", "WK")
 
@@ -232,7 +232,7 @@ def test_a_flow_is_refused(corpus, model):
 @pytest.mark.parametrize("optimizer", [ss.GD(), ss.Adam()])
 def test_steps_in_pieces_are_the_same_steps(corpus, model, tmp_path, monkeypatch, optimizer):
     """A run that is interrupted and resumed ends bit for bit as one that was left alone."""
-    from stagescope.dynamics import evolve as evolving
+    from stagescope.flow import evolve as evolving
 
     law = loss_of(TextCounts, corpus, model, precision="float32")
     dynamics = ss.Descent(optimizer=optimizer, lr=0.01, steps=30)

@@ -9,7 +9,7 @@ import stagescope as ss
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.text.model import TextCounts
 from stagescope.papers.focus_dilution.text.observables import text_curves
-from stagescope.papers.rebuild import rebuilt
+from stagescope.readings.rebuild import rebuilt
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 import stagescope as ss
 from stagescope.papers.focus_dilution.text.model import TextCausal, TextCounts, TextVariant
 from stagescope.papers.focus_dilution.text.study import STUDY
-from stagescope.papers.reading import stages
+from stagescope.readings.reading import stages
 from tests.texts import needs
 
 SMALL = {"vocab": 20, "width": 4, "window": 16, "steps": 60, "batch": 16, "watched": 64, "frames": 30}

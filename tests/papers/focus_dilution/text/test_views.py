@@ -13,10 +13,10 @@ from stagescope.cli.main import run as command
 from stagescope.corpora.corpus import _tokenise
 from stagescope.detect.stage import Stage
 from stagescope.papers.focus_dilution.text import views as text_focus_views
-from stagescope.papers.reading import reading
-from stagescope.reporting.portrait import portrait, reproduce
-from stagescope.reporting.static import drawings, text
-from tests.reporting.runs import broken, small
+from stagescope.readings.reading import reading
+from stagescope.show.portrait import portrait, reproduce
+from stagescope.show.static import drawings, text
+from tests.show.runs import broken, small
 
 SLOW = ("ledger", "ladder")
 

@@ -11,7 +11,7 @@ import stagescope as ss
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, departure, rungs
 from stagescope.papers.incremental.evidence import Clock, Curve, Evidence, Task
 from stagescope.papers.incremental.stages import Heads
-from tests.papers.stand_in import StandIn
+from tests.readings.stand_in import StandIn
 
 CLOCK = Clock(ss.Regime(True, "clock"), 0.15)
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
+from stagescope.core.params import key
 from stagescope.papers.incremental.levels import (
     Contexts,
     Known,
@@ -16,7 +17,6 @@ from stagescope.papers.incremental.levels import (
     fit_ridge,
     true_moments,
 )
-from stagescope.params import key
 
 
 @st.composite

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.integrate import cumulative_simpson
 
 import stagescope as ss
-from stagescope.dynamics import cvode
-from stagescope.fields.field import Objective
+from stagescope.flow import cvode
+from stagescope.flow.field import Objective
 
 LAWS = (ss.RegressionLoss, ss.MirrorFlow)
 GAINS = (2.89, 1.7, 1.0)

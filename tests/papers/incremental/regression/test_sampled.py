@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import CompiledLoop, GradientLoop
-from stagescope.params import Layout
-from stagescope.spec import build
+from stagescope.core.params import Layout
+from stagescope.core.spec import build
+from stagescope.flow.descent import CompiledLoop, GradientLoop
 
 REDUCED = ss.RegressionHeads(positions=5, gains=(3.0, 1.5), heads=3, places=(4, 1))
 MODEL = ss.RegressionTransformer(reduced=REDUCED, dim=4, feature_seed=2)

@@ -9,7 +9,7 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.papers.incremental.panels import value
-from stagescope.papers.study import PACKAGE, reproduction
+from stagescope.readings.study import PACKAGE, reproduction
 from stagescope.views import figure
 from tests.papers.incremental.stopping.sweeps import SMALL, small_sweep
 

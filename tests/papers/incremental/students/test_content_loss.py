@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import CompiledLoop, Descent, GradientLoop
+from stagescope.core.params import Layout
+from stagescope.core.spec import build
+from stagescope.flow.descent import CompiledLoop, Descent, GradientLoop
 from stagescope.papers.incremental import students
-from stagescope.params import Layout
-from stagescope.spec import build
 
 CHAIN = ss.LaggedChain.spans(5, spans=(2, 1), scale=2.0)
 MODEL = ss.ContentHeads(vocab=5, heads=2, context=4, targets=3)

@@ -10,7 +10,7 @@ import pytest
 from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
 from stagescope.papers.incremental.text.loss import LagInformation
 from stagescope.papers.incremental.text.stages import TextEvidence
-from stagescope.papers.reading import check
+from stagescope.readings.reading import check
 from tests.papers.incremental.text.test_stages import heads as few_heads
 from validation.nulls import incremental_text as nulls
 

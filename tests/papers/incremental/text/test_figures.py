@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
-from stagescope.papers.registry import run_study
-from stagescope.papers.study import reproduction
-from tests.papers.drawing import drawn
+from stagescope.readings.registry import run_study
+from stagescope.readings.study import reproduction
+from tests.readings.drawing import drawn
 
 text_figures = reproduction("incremental").text_figures
 

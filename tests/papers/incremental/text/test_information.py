@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.papers.incremental.text.loss import lag_information
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.core.spec import build
 from stagescope.papers.incremental.text.loss import TextHeads
-from stagescope.spec import build
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_the_value_is_the_cross_entropy_of_the_models_logits(loss, params):
 
 
 def test_kernel_and_definition_agree(loss, params):
-    from stagescope.autodiff import jax
+    from stagescope.flow.autodiff import jax
 
     value, grad = jax.jit(jax.value_and_grad(loss.loss))(params, loss.data)
     assert loss.value(params) == pytest.approx(float(value), rel=1e-12)

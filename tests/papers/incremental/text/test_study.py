@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics import evolve as evolving
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
+from stagescope.flow import evolve as evolving
 from stagescope.papers.incremental.text.stages import text_lag_curves
-from stagescope.papers.registry import study
+from stagescope.readings.registry import study
 from validation import killing
 
 SMALL = {"vocab": 30, "window": 4, "steps": 300, "batch": 1024, "watched": 4000, "frames": 80, "heads": 4}

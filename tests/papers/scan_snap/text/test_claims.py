@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 import stagescope as ss
-from stagescope.papers.reading import check, reading, stages
 from stagescope.papers.scan_snap.text.claims import TEXT_CLAIMS, TextEvidence, late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import Motion, TextAttention, text_attention
-from tests.papers.stand_in import StandIn
+from stagescope.readings.reading import check, reading, stages
 from tests.planted import NEXTS, planted_text
+from tests.readings.stand_in import StandIn
 from tests.texts import needs
 from validation.nulls import scan_snap_text as nulls
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.core.progress import Progress
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.observables import text_attention
-from stagescope.papers.study import reproduction
-from stagescope.progress import Progress
-from tests.papers.drawing import drawn
+from stagescope.readings.study import reproduction
+from tests.readings.drawing import drawn
 
 reproduction("scan_snap")
 figures = importlib.import_module("stagescope.reproductions.scan_snap.text_figures")

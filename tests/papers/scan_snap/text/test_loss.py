@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.fields.field import Objective
+from stagescope.flow.field import Objective
 from stagescope.papers.scan_snap.model import features
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, on_windows
 from stagescope.papers.scan_snap.text.process import topic_windows
@@ -58,8 +58,8 @@ def test_merged_column_is_exact(process):
 @pytest.mark.long
 def test_kernel_steps_are_compiled_steps(process):
     """GradientLoop with the kernel against the definition compiled by JAX, on the same batches."""
-    from stagescope.dynamics.descent import CompiledLoop
-    from stagescope.params import Layout
+    from stagescope.core.params import Layout
+    from stagescope.flow.descent import CompiledLoop
 
     loss = PairwiseWindows(model=on_windows(process), process=process, batch=16)
     descent = ss.Descent(optimizer=ss.Adam(), lr=0.05, steps=20, clip=0.05, half_life=7.0)

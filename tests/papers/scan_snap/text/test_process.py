@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.errors import InputError
+from stagescope.core.errors import InputError
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.process import TopicWindows, choose_nexts, divergence, topic_windows
 from tests.planted import COMMON, NEXTS, PURE, own_words, planted_text

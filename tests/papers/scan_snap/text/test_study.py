@@ -5,13 +5,13 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.papers.published import published
-from stagescope.papers.reading import reading
-from stagescope.papers.registry import study
+from stagescope.core.spec import build
 from stagescope.papers.scan_snap.text import reading as text_reading
 from stagescope.papers.scan_snap.text.claims import late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import TopicAttention, held_out, text_attention
-from stagescope.spec import build
+from stagescope.readings.published import published
+from stagescope.readings.reading import reading
+from stagescope.readings.registry import study
 from tests.texts import needs
 
 SMALL = {"model": "transformer", "vocab": 100, "width": 8, "window": 8, "batch": 4, "steps": 60, "progress": False}

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 
 import stagescope as ss
-from stagescope.papers.registry import study
+from stagescope.core.params import Layout
 from stagescope.papers.scan_snap.text.loss import TextTransformer, TextTransformerLoss
-from stagescope.params import Layout
+from stagescope.readings.registry import study
 from tests.texts import needs
 
 

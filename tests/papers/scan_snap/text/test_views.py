@@ -7,12 +7,12 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
+from stagescope.core.spec import build
 from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.scan_snap.text import views as text_snap_views
 from stagescope.papers.scan_snap.text.observables import held_out, known_windows
-from stagescope.reporting.portrait import portrait, reproduce
-from stagescope.spec import build
-from tests.reporting.runs import broken, small
+from stagescope.show.portrait import portrait, reproduce
+from tests.show.runs import broken, small
 
 SLOW = ("ledger", "ladder")
 KINDS = ("topics", "text-transformer", "text-heads")

@@ -20,8 +20,8 @@ from stagescope.papers.focus_dilution.text.model import TextCausal
 from stagescope.papers.focus_dilution.text.observables import TextCurves, before, text_curves
 from stagescope.papers.focus_dilution.text.stages import TextHistory, smoothed
 from stagescope.papers.focus_dilution.text.study import RATES, TextFocusOptions
-from stagescope.papers.rebuild import rebuilt
 from stagescope.readings.evidence import Evidence
+from stagescope.readings.rebuild import rebuilt
 
 claim = ClaimTable(WORDS.claims)
 FLOW_STEP = RATES["sgd"]

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError
+from stagescope.core.params import key
 from stagescope.corpora.corpus import LARGE, TextCorpus
 from stagescope.corpora.kernel import window_pairs
-from stagescope.errors import InputError
-from stagescope.fields.softmax import softmax
+from stagescope.flow.softmax import softmax
 from stagescope.papers.focus_dilution.family import condensation_rate, opening_rate, plateau_amplitude
 from stagescope.papers.focus_dilution.limits import LIMITS
-from stagescope.params import key
 
 
 @dataclass(frozen=True)

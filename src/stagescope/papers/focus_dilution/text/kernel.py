@@ -10,9 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import uintp
 
-from stagescope.fields.exp_kernel import exp_number
-from stagescope.fields.field import Found
-from stagescope.fields.lanes_kernel import (
+from stagescope.core.memory import require_memory
+from stagescope.core.params import Params
+from stagescope.flow.exp_kernel import exp_number
+from stagescope.flow.field import Found
+from stagescope.flow.kernels import njit
+from stagescope.flow.lanes_kernel import (
     GROUP,
     LANES,
     add_product,
@@ -27,11 +30,8 @@ from stagescope.fields.lanes_kernel import (
     store,
     total,
 )
-from stagescope.kernels import njit
-from stagescope.memory import require_memory
 from stagescope.papers.focus_dilution.loss import BLOCKS
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.params import Params
 
 # Numba kernel of an output over all types: features -> logits -> loss of a target, and back. Types are in panels of 16.
 #

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from pydantic import Field as Limits
 
+from stagescope.core.errors import InputError
+from stagescope.core.params import Params
+from stagescope.core.spec import Spec
 from stagescope.corpora.window_loss import TokenWindowLoss, WindowLoss
-from stagescope.errors import InputError
-from stagescope.fields.field import Found
+from stagescope.flow.field import Found
 from stagescope.papers.focus_dilution.loss import context_arrays, contexts_loss
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.params import Params
-from stagescope.spec import Spec
 
 if TYPE_CHECKING:
     from stagescope.papers.focus_dilution.text.kernel import Supported
@@ -46,7 +46,7 @@ class AttentionVariant(TokenAttention):
 
         Attention is gathered from scores by type, and summed by type again: nothing of windows x length x width is made.
         """
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         w0, rows = params["W0"], jnp.arange(len(tokens))[:, None]
         last = w0[tokens[:, -1]]
@@ -148,7 +148,7 @@ class TextVariant(TokenWindowLoss):
     model: AttentionVariant
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         tokens = data["tokens"]
         cast = {name: block.astype(self.precision) for name, block in params.items()}

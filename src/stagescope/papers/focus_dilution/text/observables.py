@@ -15,11 +15,11 @@ from stagescope.corpora.window_loss import WindowLoss
 from stagescope.detect.events import Turn, around, crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
-from stagescope.fields.softmax import softmax
+from stagescope.flow.softmax import softmax
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.observables import spectra, triangle
-from stagescope.papers.rebuild import rebuilt
+from stagescope.readings.rebuild import rebuilt
 from stagescope.runs.run import Run
 
 

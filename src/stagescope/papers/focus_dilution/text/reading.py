@@ -5,20 +5,20 @@ from typing import NoReturn
 
 import numpy as np
 
+from stagescope.core.errors import InputError, StagescopeError
+from stagescope.core.params import key
 from stagescope.corpora.corpus import written
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.record import Graded, Uniform
-from stagescope.errors import InputError, StagescopeError
+from stagescope.flow.descent import Descent
+from stagescope.flow.record import Graded, Uniform
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.text import forms, stages
 from stagescope.papers.focus_dilution.text.claims import FLOW_STEP, TextEvidence
 from stagescope.papers.focus_dilution.text.model import TextVariant
 from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
-from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import companion_run, rebuilt
-from stagescope.params import key
+from stagescope.readings.reading import Reading
+from stagescope.readings.rebuild import companion_run, rebuilt
 from stagescope.readings.replay import Replay
 from stagescope.runs.run import Run
 

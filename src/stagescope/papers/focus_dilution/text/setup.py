@@ -6,13 +6,13 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from stagescope.core.memory import require_work
 from stagescope.corpora.corpus import AboutText, TextCorpus
 from stagescope.corpora.options import text_facts
 from stagescope.corpora.window_loss import WindowLoss
-from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.record import Graded
-from stagescope.memory import require_work
+from stagescope.flow.descent import Descent
+from stagescope.flow.evolve import evolve
+from stagescope.flow.record import Graded
 from stagescope.papers.focus_dilution.limits import LIMITS
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
@@ -22,9 +22,9 @@ from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextCa
 from stagescope.papers.focus_dilution.text.observables import text_curves
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.focus_dilution.text.study import PARTS, RATES, STEPS, TextFocusOptions, check_use
-from stagescope.papers.rebuild import ended
-from stagescope.papers.setup import make_descent
-from stagescope.papers.study import Setup
+from stagescope.readings.rebuild import ended
+from stagescope.readings.setup import make_descent
+from stagescope.readings.study import Setup
 
 
 def study_setup(options: TextFocusOptions, seed: int) -> Setup:

@@ -11,7 +11,7 @@ from stagescope.papers.focus_dilution.text.observables import TextCurves, text_c
 from stagescope.papers.focus_dilution.text.reading import TextFocusReading, probes
 from stagescope.papers.focus_dilution.text.stages import opening_level
 from stagescope.papers.focus_dilution.views import embedding_view, openings_view
-from stagescope.papers.reading import Reading
+from stagescope.readings.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import MOST, MOST_POINTS, OBSERVED, curves, left_out, many_curves, shown

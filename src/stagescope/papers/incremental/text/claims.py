@@ -11,11 +11,11 @@ from scipy.stats import rankdata
 
 from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance, not_applicable, regime_of, undecided
+from stagescope.core.params import key
 from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.papers.incremental.limits import LIMITS
 from stagescope.papers.incremental.study import WORDS
 from stagescope.papers.incremental.text.stages import TextEvidence
-from stagescope.params import key
 
 claim = ClaimTable(WORDS.claims)
 

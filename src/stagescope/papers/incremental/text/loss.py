@@ -9,19 +9,19 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_memory, require_work
+from stagescope.core.params import key
 from stagescope.corpora.corpus import PartName, TextCorpus
 from stagescope.corpora.kernel import lagged_pairs
 from stagescope.corpora.options import text_facts
 from stagescope.corpora.vocabulary import tally
-from stagescope.dynamics.record import LogSpaced
-from stagescope.errors import InputError
-from stagescope.memory import require_memory, require_work
+from stagescope.flow.record import LogSpaced
 from stagescope.papers.incremental.loss import Sequences
 from stagescope.papers.incremental.students import HeadsKernel, PositionalHeads
 from stagescope.papers.incremental.text.study import TextIncrementalOptions, check_use
-from stagescope.papers.setup import make_descent
-from stagescope.papers.study import Setup
-from stagescope.params import key
+from stagescope.readings.setup import make_descent
+from stagescope.readings.study import Setup
 
 FAR = 4
 """Number of lags so far away that they have no information: what is measured there is the bias of finite counts.

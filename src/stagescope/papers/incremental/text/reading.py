@@ -11,7 +11,7 @@ from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.incremental.study import WORDS
 from stagescope.papers.incremental.text.loss import lag_information
 from stagescope.papers.incremental.text.stages import LagHeads, TextEvidence, TextLagCurves, detect, text_lag_curves
-from stagescope.papers.reading import Reading
+from stagescope.readings.reading import Reading
 from stagescope.views.view import Explained, captions, listed, motion_words, plain
 
 

@@ -6,9 +6,9 @@ from pydantic import Field
 
 from stagescope.corpora.options import TextOptions
 from stagescope.papers import incremental as lazy
-from stagescope.papers import motion
-from stagescope.papers.paper import Kind
-from stagescope.papers.study import Study, reproduction
+from stagescope.readings import motion
+from stagescope.readings.paper import Kind
+from stagescope.readings.study import Study, reproduction
 
 
 class TextIncrementalOptions(TextOptions):

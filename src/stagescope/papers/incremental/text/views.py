@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 
+from stagescope.core.errors import InputError
 from stagescope.corpora.corpus import written
-from stagescope.errors import InputError
 from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.incremental.views import agreement_view, heads_in_plane, numbered, pairs
-from stagescope.papers.reading import Reading
+from stagescope.readings.reading import Reading
 from stagescope.views.any_run import largest, loss_view, matrix, norms_view, values_view
 from stagescope.views.curves import CELLS, curves, left_out, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View

@@ -11,6 +11,7 @@ import numpy as np
 
 from stagescope.claims.claim import ClaimTable
 from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chance, not_applicable, regime_of, undecided
+from stagescope.core.params import key
 from stagescope.detect.noise import TWO_SIDED
 from stagescope.papers.scan_snap.companion_options import fewer_windows
 from stagescope.papers.scan_snap.evidence import ADAM
@@ -18,7 +19,6 @@ from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.study import WORDS
 from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention, on_held_out
 from stagescope.papers.scan_snap.text.stages import after_prior, last_tenth, peak_of
-from stagescope.params import key
 from stagescope.readings.evidence import Evidence
 from stagescope.runs.run import Run
 

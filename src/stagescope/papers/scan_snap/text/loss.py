@@ -8,16 +8,16 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
+from stagescope.core.errors import InputError
+from stagescope.core.memory import require_memory, require_parameters, require_work
+from stagescope.core.params import Layout, Params, key
+from stagescope.core.spec import Described, Seed
 from stagescope.corpora.window_loss import TokenWindowLoss
-from stagescope.errors import InputError
-from stagescope.fields.by_kernel import ByPasses
-from stagescope.fields.field import Found, OfModel, StepGradient
-from stagescope.memory import require_memory, require_parameters, require_work
+from stagescope.flow.by_kernel import ByPasses
+from stagescope.flow.field import Found, OfModel, StepGradient
 from stagescope.papers.scan_snap.loss import cross_entropy
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.text.process import PartName, TopicWindows, Windows
-from stagescope.params import Layout, Params, key
-from stagescope.spec import Described, Seed
 
 
 def on_windows(process: TopicWindows) -> PairwiseAttention:
@@ -230,7 +230,7 @@ class TextTransformer(Described):
 
         `masks` say what survives dropout, in the order of `drops`; None: all of it.
         """
-        from stagescope.autodiff import jax, jnp
+        from stagescope.flow.autodiff import jax, jnp
 
         remaining = iter(masks or ())
 
@@ -255,7 +255,7 @@ class TextTransformer(Described):
 
 
 def _norm(params: Any, part: str, x: Any) -> Any:
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)  # added to the variance, as in PyTorch
@@ -358,7 +358,7 @@ class TextTransformerLoss(TokenWindowLoss):
 
 def next_token_loss(model: TextTransformer, params: Any, data: Any) -> Any:
     """- mean log softmax(logits_t) of the token at t + 1, tokens (B, T + 1), traceable by JAX."""
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     tokens = data["tokens"]
     logits, _ = model.forward(params, tokens[:, :-1], data.get("masks"))
@@ -369,14 +369,14 @@ def next_token_loss(model: TextTransformer, params: Any, data: Any) -> Any:
 @lru_cache(maxsize=8)
 def _gradient(model: TextTransformer) -> Any:
     """Loss and gradient, compiled once for all runs of a model, whatever their rates and seeds."""
-    from stagescope.autodiff import jax
+    from stagescope.flow.autodiff import jax
 
     return jax.jit(jax.value_and_grad(partial(next_token_loss, model)))
 
 
 @lru_cache(maxsize=8)
 def _flat_gradient(model: TextTransformer, layout: Layout, precision: str) -> Any:
-    from stagescope.autodiff import jax, jnp
+    from stagescope.flow.autodiff import jax, jnp
 
     def flat(vector: Any, data: Any) -> Any:
         blocks = jax.grad(partial(next_token_loss, model))(layout.unpack(vector.astype(precision)), data)
@@ -387,6 +387,6 @@ def _flat_gradient(model: TextTransformer, layout: Layout, precision: str) -> An
 
 @lru_cache(maxsize=8)
 def _attention(model: TextTransformer) -> Any:
-    from stagescope.autodiff import jax
+    from stagescope.flow.autodiff import jax
 
     return jax.jit(lambda params, tokens: model.forward(params, tokens)[1])

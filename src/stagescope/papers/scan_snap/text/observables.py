@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import entr
 
 from stagescope.corpora.vocabulary import UNKNOWN
-from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
 from stagescope.papers.scan_snap.text.process import TopicWindows
+from stagescope.readings.rebuild import rebuilt
 from stagescope.runs.run import Run
 
 Masses = tuple[np.ndarray, np.ndarray]

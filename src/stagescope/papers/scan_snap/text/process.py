@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy.special import entr, rel_entr
 
+from stagescope.core.errors import InputError
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.vocabulary import UNKNOWN
-from stagescope.errors import InputError
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.process import Segments
 from stagescope.processes.markov_chain import Process

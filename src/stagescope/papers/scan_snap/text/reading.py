@@ -6,16 +6,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stagescope.core.errors import InputError
+from stagescope.core.memory import affordable
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.record import Every
-from stagescope.errors import InputError
-from stagescope.memory import affordable
-from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import companion_run
+from stagescope.flow.record import Every
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.claims import TextEvidence
 from stagescope.papers.scan_snap.text.observables import TextAttention, recorded_finely, text_attention
 from stagescope.papers.scan_snap.text.stages import detect
+from stagescope.readings.reading import Reading
+from stagescope.readings.rebuild import companion_run
 
 
 class TextSnapReading(Reading):

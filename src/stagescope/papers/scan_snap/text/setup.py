@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.core.errors import InputError
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.options import text_facts
-from stagescope.dynamics.record import Every
-from stagescope.errors import InputError
+from stagescope.flow.record import Every
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformer, TextTransformerLoss, on_windows
 from stagescope.papers.scan_snap.text.process import topic_windows
 from stagescope.papers.scan_snap.text.study import TextSnapOptions, check_use
-from stagescope.papers.setup import make_descent
-from stagescope.papers.study import Setup
+from stagescope.readings.setup import make_descent
+from stagescope.readings.study import Setup
 
 
 def text_setup(options: TextSnapOptions, seed: int) -> Setup:

@@ -4,12 +4,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.core.options import refuse_unused
 from stagescope.corpora.options import TextOptions
-from stagescope.options import refuse_unused
-from stagescope.papers import motion
 from stagescope.papers import scan_snap as parts
-from stagescope.papers.paper import Kind
-from stagescope.papers.study import Study, reproduction
+from stagescope.readings import motion
+from stagescope.readings.paper import Kind
+from stagescope.readings.study import Study, reproduction
 
 
 class TextSnapOptions(TextOptions):

@@ -8,8 +8,6 @@ import numpy as np
 
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.detect.stage import Stage
-from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.limits import LIMITS
 from stagescope.papers.scan_snap.study import WORDS
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
@@ -22,6 +20,8 @@ from stagescope.papers.scan_snap.text.observables import (
     text_attention,
 )
 from stagescope.papers.scan_snap.text.reading import TextSnapReading
+from stagescope.readings.reading import Reading
+from stagescope.readings.rebuild import rebuilt
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, matrix, norms_view, values_view
 from stagescope.views.curves import CELLS, MOST, MOST_POINTS, OBSERVED, curves, left_out, plane, shown

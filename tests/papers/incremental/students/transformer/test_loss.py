@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import GradientLoop
-from stagescope.params import Layout
-from stagescope.spec import build
+from stagescope.core.params import Layout
+from stagescope.core.spec import build
+from stagescope.flow.descent import GradientLoop
 
 CHAIN = ss.LaggedChain.spans(4, spans=(1, 1), scale=2.0)
 MODEL = ss.Transformer(vocab=4, heads=2, context=2, targets=2, width=6, mlp=5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.autodiff import jax
+from stagescope.flow.autodiff import jax
 from stagescope.papers.incremental import transformer_passes
 from stagescope.papers.incremental.transformer_parts import Room
 from stagescope.papers.incremental.transformer_passes import TABLE, kept_entries, transformer_pass

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.fields.lanes_kernel import LANES
+from stagescope.flow.lanes_kernel import LANES
 from stagescope.papers.incremental.transformer_layers_kernel import (
     STRIPE,
     active_room,

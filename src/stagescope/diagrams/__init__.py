@@ -1,1 +1,0 @@
-"""Phase diagrams of a sweep, as figures and as a page."""

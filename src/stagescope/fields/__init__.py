@@ -1,1 +1,0 @@
-"""Fields and objectives: the seam between a model and everything that moves or analyses it."""
