@@ -233,7 +233,7 @@ def test_a_file_that_unpacks_to_gigabytes_is_refused_by_its_header(tmp_path):
 def test_a_limit_of_the_process_counts():
     """The least of machine, container and own limit; read when the module is imported."""
     limited = "import resource as r; r.setrlimit(r.RLIMIT_AS, (2**32, 2**32))"
-    code = f"{limited}; from stagescope import memory as m; print(m.MACHINE, m.LIMIT)"
+    code = f"{limited}; from stagescope.core import memory as m; print(m.MACHINE, m.LIMIT)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     machine, limit = map(int, said.split())
     assert machine <= 2**32

@@ -188,7 +188,7 @@ def test_the_ledger_says_everything(seen):
     assert f"{made.summary()}. Claims that rest on one measurement are a group" in ledger
     assert [int(n) for n in seen.page.locator(".verdict-chip b").all_inner_texts()] == [1, 1, 1, 0]
     places = seen.page.locator(".place-head").all_inner_texts()
-    assert [place.strip().lower() for place in places] == ["data model", "lemma 1"]  # as the paper declares them
+    assert [place.strip().lower() for place in places] == ["section 3, data", "lemma 1, eq. 3 and 4"]
 
 
 def test_a_claim_over_several_runs_has_a_small_figure(seen):

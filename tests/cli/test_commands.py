@@ -148,7 +148,7 @@ def test_stages_that_were_not_reached_are_left_to_all(tmp_path, ask):
 def test_check(made, ask):
     said = ask("check", made, "--explain")
     assert "confirmed" in said
-    assert "\ncommon token " in said.partition("Symbols:")[2]  # a symbol of its claims
+    assert "\ndistinct token " in said.partition("Symbols:")[2]  # a symbol of its claims
     found = json.loads(ask("check", made, "--json"))
     assert {"status", "claims"} <= set(found)
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}

@@ -1,8 +1,8 @@
 // Reads questions as JSON from standard input and answers them with the page's own modules: what the laws of the papers give.
-import { playFlow, TOOLS } from "../../src/stagescope/reporting/viewer/play_flow.js";
-import { drawPlayLevels } from "../../src/stagescope/reporting/viewer/play_levels.js";
-import { PlayOptions } from "../../src/stagescope/reporting/viewer/play_options.js";
-import { Rkc } from "../../src/stagescope/reporting/viewer/play_rkc.js";
+import { playFlow, TOOLS } from "../../src/stagescope/show/viewer/play_flow.js";
+import { drawPlayLevels } from "../../src/stagescope/show/viewer/play_levels.js";
+import { PlayOptions } from "../../src/stagescope/show/viewer/play_options.js";
+import { Rkc } from "../../src/stagescope/show/viewer/play_rkc.js";
 import { readFileSync } from "node:fs";
 
 const asked = JSON.parse(readFileSync(0, "utf8"));

@@ -49,7 +49,7 @@ class Ledger:
     Examples:
         >>> ledger = ss.check(snap)
         >>> print(ledger.summary())
-        3 confirmed, 8 inconclusive (11 groups of 13 claims)
+        4 confirmed, 2 inconclusive, 11 not applicable (17 groups of 24 claims)
     """
 
     status: str

@@ -564,7 +564,7 @@ def check(
 
     Examples:
         >>> print(ss.check(snap).summary())
-        3 confirmed, 8 inconclusive (11 groups of 13 claims)
+        4 confirmed, 2 inconclusive, 11 not applicable (17 groups of 24 claims)
     """
     run_reading = reading(run)
     with run_reading.showing(progress):

@@ -190,6 +190,7 @@ def test_every_statement_is_judged_by_a_claim_or_a_number_or_says_what_was_tried
 
 CONTRADICTED = {
     "assumption 2: eigenvalues",
+    "lemma 11: error of 1/(M-1+e^(Mh)) below",
     "lemma 3: the modified decoder is a small change",
     "theorem 1b: gamma = O(K",
     "remark 1: true decoder",
