@@ -256,7 +256,7 @@ def _recurring(evidence: Evidence) -> Regime:
     base = normalised_steps(evidence, (isinstance(evidence.steps.law, TokenCounts), "contexts are infinitely long"), one=False)
     if not base.holds:
         return base
-    count = len(_foretold(evidence))
+    count = len(_prediction_errors(evidence))
     few = count >= LIMITS.least_cycle_events, f"{count} events of later cycles are too few"
     return narrowed(base, few)
 
@@ -572,7 +572,7 @@ def _cycle_events(evidence: Evidence, curves: TokenCurves) -> dict[str, float]:
     }
 
 
-def _foretold(evidence: Evidence, **change: Any) -> dict[str, float]:
+def _prediction_errors(evidence: Evidence, **change: Any) -> dict[str, float]:
     """Relative errors of the events of later cycles by the head model; infinite where one comes in run or model alone."""
     head = evidence.steps.head(columns=LIMITS.columns, **change)
     measured, predicted = (_cycle_events(evidence, curves) for curves in (evidence.curves, head))
@@ -588,8 +588,8 @@ def _cycles(evidence: Evidence) -> Comparison:
 
     Where it is nearer no more often than a coin would say once in 2^5 = 32 times, the run shows nothing of its start.
     """
-    errors = _foretold(evidence)
-    other_errors = _foretold(evidence, seed=(evidence.run.seed or 0) + 1)
+    errors = _prediction_errors(evidence)
+    other_errors = _prediction_errors(evidence, seed=(evidence.run.seed or 0) + 1)
     error, compared = (
         float(np.median(list(errors.values()))),
         [name for name in errors if name in other_errors and errors[name] != other_errors[name]],
