@@ -18,7 +18,7 @@ class Limits:
     # nothing was learned: heads also move on words in random order, where it does not fall.
     growth: float = 2 * small  # B(t0) is integrated from two such numbers
     order: float = 1 - small  # share of pairs of distinct tokens that must keep the order of P(l|n)
-    combination: int = 3  # tokens on which a head ends: section 7 speaks of the 1st, 3rd and 5th instead of the first three
+    combination: int = 3  # tokens on which a head ends: section 7 names the 1st, 3rd and 5th instead of the first three
     half: float = 0.5  # of the entropy at the start: with less, attention is closer to one token than to the start
     transition: float = 0.25  # of K ln M / eta_Y: the paper gives an order of magnitude, and a quarter is well below it
     fast_decoder: float = 2.0 / half  # eta_Y/eta_Z; theorem 3 is wrong by about 2 eta_Z/eta_Y: 70, 20, 2 % at ratio 1, 10, 100
